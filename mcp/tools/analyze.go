@@ -173,12 +173,15 @@ func (a *analyses) run(ctx context.Context, call mcp.Call, args toolkit.Args, ou
 		return a.unanswered(call, ended, err), nil
 	}
 	if err := json.Unmarshal(answer.Result, out); err != nil {
-		return a.unanswered(call, ended, err), nil
+		return a.unanswered(call, ended, fmt.Errorf("%w: %w", errNotAnswer, err)), nil
 	}
 	return shownAnswer(h.job, answer, ended, notice, out), nil
 }
 
 const nothingMeasured = "Nothing was measured."
+
+// errNotAnswer is the error of a helper whose answer does not have the form of a result.
+var errNotAnswer = errors.New("the answer is not a result")
 
 // unanswered returns the result of a call without an answer. It states the reason.
 func (a *analyses) unanswered(call mcp.Call, ended sandbox.Result, err error) *mcp.Result {
@@ -187,6 +190,10 @@ func (a *analyses) unanswered(call mcp.Call, ended sandbox.Result, err error) *m
 	}
 	a.shells.backends.Log.Warn("an analysis gave no answer", "call", call.ID, "status", ended.Status, "exit", ended.Code, "err", err)
 	why, instead := fmt.Sprintf("it ended without an answer (exit status %d)", ended.Code), "call again"
+	const notValid, replaced = "its answer is not valid", "call again, or ask the person you work for to restart belljar, whose program may have been replaced"
+	if errors.Is(err, errNotAnswer) {
+		why, instead = notValid, replaced
+	}
 	switch ended.Status {
 	case sandbox.OOM:
 		why = fmt.Sprintf("it was stopped: memory is limited to %d MiB", call.Grant.Limits().Memory>>20)
@@ -197,7 +204,7 @@ func (a *analyses) unanswered(call mcp.Call, ended sandbox.Result, err error) *m
 		why = "it was stopped from outside"
 		// the server stopped the helper because of its answer
 		if !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, io.ErrClosedPipe) {
-			why, instead = "its answer is not valid", "call again, or ask the person you work for to restart belljar, whose program may have been replaced"
+			why, instead = notValid, replaced
 		}
 	case sandbox.Running, sandbox.Exited:
 	}

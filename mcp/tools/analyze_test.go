@@ -2,6 +2,7 @@ package tools
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"strings"
@@ -20,11 +21,16 @@ func TestUnanswered(t *testing.T) {
 		err  error
 		want string
 	}{
+		{fmt.Errorf("%w: it is text", errNotAnswer), "its answer is not valid. Nothing was measured. Instead: call again, or ask the person"},
 		{io.ErrUnexpectedEOF, "it was stopped from outside. Nothing was measured. Instead: call again."},
 		{io.ErrClosedPipe, "it was stopped from outside. "},
 		{errors.New("invalid character"), "its answer is not valid. Nothing was measured. Instead: call again, or ask the person"},
 	} {
-		r := a.unanswered(mcp.Call{}, sandbox.Result{Status: sandbox.Killed}, c.err)
+		status := sandbox.Killed
+		if errors.Is(c.err, errNotAnswer) {
+			status = sandbox.Exited // it has answered, and ended by itself
+		}
+		r := a.unanswered(mcp.Call{}, sandbox.Result{Status: status}, c.err)
 		if got := r.Content[0].Text; !r.IsError || !strings.Contains(got, c.want) {
 			t.Errorf("%v: got %q, want %q", c.err, got, c.want)
 		}

@@ -43,8 +43,12 @@ func (s *shells) readApproval(ctx context.Context, call mcp.Call, id string, wai
 		return unknown, nil // the cause is for the operator's log and not for the agent
 	}
 	if a.State == mcp.ApprovalPending && wait > 0 {
-		if a, err = s.backends.Approvals.Wait(ctx, id, wait); err != nil {
-			return nil, err
+		switch a, err = s.backends.Approvals.Wait(ctx, id, wait); {
+		case ctx.Err() != nil:
+			return nil, context.Cause(ctx)
+		case err != nil:
+			s.backends.Log.Warn("approval not read", "id", id, "err", err)
+			return mcp.Failed("The state of approval %s cannot be read now; the log of the server says why. Instead: call again.", policies.Clip(id, 40)), nil
 		}
 	}
 	out := &approvalOutput{

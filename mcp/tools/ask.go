@@ -281,7 +281,8 @@ func formOf(s question.Sheet) mcp.Form {
 	return f
 }
 
-// wordsOf returns the answers in a form, by question. Values that are not text are skipped.
+// wordsOf returns the answers in a form, by question. Values other than texts, lists of
+// texts, true and false are skipped.
 func wordsOf(s question.Sheet, content map[string]any) map[string][]string {
 	words := make(map[string][]string)
 	for _, q := range s.Questions {

@@ -119,7 +119,7 @@ func (t *todos) manage(ctx context.Context, call mcp.Call, in todoInput) (*mcp.R
 		return mcp.Failed("%s. Nothing was changed.", err), nil
 	}
 	t.backends.Log.Error("todos", "session", o.Session, "err", err)
-	return mcp.Failed("The task list cannot be read or written; the log of the server says why. Nothing was changed."), nil
+	return mcp.Failed("The task list cannot be read or written; the log of the server says why. Action list shows what was changed, if anything."), nil
 }
 
 // act runs the action of a call.
