@@ -20,6 +20,20 @@ type Completing struct {
 	Given map[string]string // values of the other arguments or variables
 }
 
+// args returns all that the upstream gets, for rules, people and the audit log: the value by
+// its name, and the members "of" and "arguments", which a name of the client's choice does
+// not replace. "arguments" contains the other values and this value again.
+func (c Completing) args() map[string]any {
+	arguments := make(map[string]any, len(c.Given)+1)
+	for name, value := range c.Given {
+		arguments[name] = value
+	}
+	arguments[c.Name] = c.Typed
+	all := map[string]any{c.Name: c.Typed}
+	all["of"], all["arguments"] = c.Of, arguments
+	return all
+}
+
 // Completion contains the possible values.
 type Completion struct {
 	Values []string // sorted, the best first
@@ -131,7 +145,7 @@ func (g *callGate) complete(ctx context.Context, session *Session, f policies.Fa
 		return c, wire.Errorf(wire.InternalError, "%v", err)
 	}
 	defer session.finish(id)
-	f.Args = map[string]any{"of": want.Of, want.Name: want.Typed}
+	f.Args = want.args()
 	err = g.runIfAllowed(ctx, session, f, func(call Call) error {
 		c, err = run(ctx, call, want)
 		return err
@@ -140,9 +154,9 @@ func (g *callGate) complete(ctx context.Context, session *Session, f policies.Fa
 	case ok:
 		return c, bad
 	case errors.Is(err, ErrNotFound):
-		return c, wire.Errorf(wire.InvalidParams, "complete %.200q: %v", want.Of, err)
+		return c, wire.Errorf(wire.InvalidParams, "complete %.200q: %s", want.Of, faultText(err))
 	case err != nil:
-		return c, wire.Errorf(wire.InternalError, "complete %.200q: %v", want.Of, err)
+		return c, wire.Errorf(wire.InternalError, "complete %.200q: %s", want.Of, faultText(err))
 	}
 	c.Values = slices.DeleteFunc(c.Values, func(v string) bool { return len(v) > valueMost })
 	return c, nil

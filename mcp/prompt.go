@@ -191,7 +191,7 @@ func (ps *prompts) get(ctx context.Context, session *Session, req *sdk.GetPrompt
 	case errors.Is(err, ErrNotFound):
 		return nil, nil //nolint:nilnil // nil means that there is no such prompt: it was removed after the list was made
 	case err != nil:
-		return nil, wire.Errorf(wire.InternalError, "prompt %.80s: %v", name, err)
+		return nil, wire.Errorf(wire.InternalError, "prompt %.80s: %s", name, faultText(err))
 	}
 	out := &promptResult{Description: p.Description, Messages: []*sdk.PromptMessage{}}
 	if eraOf(req) == wire.Modern {
@@ -234,7 +234,7 @@ func (ps *prompts) messages(ctx context.Context, session *Session, p source, arg
 		return err
 	})
 	if err != nil || len(d.Redact) == 0 {
-		return all, err
+		return all, ps.gate.redactFault(err, d)
 	}
 	clean := Result{Content: make([]Content, 0, len(all))}
 	for _, m := range all {

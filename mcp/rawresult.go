@@ -43,6 +43,10 @@ const (
 	errorDataMost = 64 << 10
 )
 
+// faultText returns the text of an error that an upstream may have written, cut to
+// errorTextMost.
+func faultText(err error) string { return clip(err.Error(), errorTextMost) }
+
 // RawResult reads the result of a tools/call as an upstream wrote it. The blocks of its
 // content are not changed (Content.Raw). RawResult returns an error if raw is not a result.
 func RawResult(upstream string, raw json.RawMessage) (*Result, error) {
@@ -216,8 +220,9 @@ func (r *Result) shortened(most int) *Result {
 }
 
 // failed returns the error of an upstream's tool in the form in which the gate passes it
-// on.
-func (u *upstream) failed(err error) error {
+// on. clean redacts the message before it is cut: the rest of a text that was cut would not
+// be recognised.
+func (u *upstream) failed(err error, clean func(string) string) error {
 	theirs, ok := errors.AsType[*RemoteError](err)
 	if !ok {
 		return err
@@ -226,7 +231,7 @@ func (u *upstream) failed(err error) error {
 	if theirs.Code == wire.InvalidParams.Code(wire.Legacy) {
 		kind = wire.InvalidParams
 	}
-	e := wire.Errorf(kind, "upstream %s: %s", u.name, clip(theirs.Message, errorTextMost))
+	e := wire.Errorf(kind, "upstream %s: %s", u.name, clip(clean(theirs.Message), errorTextMost))
 	if e.Number = theirs.Code; ofConnection(e.Number) && !theirs.Addresses {
 		e.Text += fmt.Sprintf(" (its error %d)", e.Number)
 		e.Number = 0
@@ -240,6 +245,15 @@ func (u *upstream) failed(err error) error {
 		e.Data = json.RawMessage(data.Bytes())
 	}
 	return e
+}
+
+// redacted returns a text without what the policy wants removed from the call's result.
+func (c Call) redacted(text string) string {
+	redact := c.Session.server.cfg.Redact
+	if len(c.redact) == 0 || redact == nil {
+		return text
+	}
+	return redact(text, c.redact)
 }
 
 // ofConnection reports whether an error code is about a connection and not about a call:

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"maps"
 	"slices"
 
@@ -85,6 +86,31 @@ func (g *callGate) redactError(e *wire.Error, d policies.Decision) *wire.Error {
 	}
 	return &with
 }
+
+// redactFault returns the error of a read or of a prompt without the texts that the policy
+// wants removed. ErrNotFound stays ErrNotFound.
+func (g *callGate) redactFault(err error, d policies.Decision) error {
+	if err == nil || len(d.Redact) == 0 || g.cfg.Redact == nil {
+		return err
+	}
+	if bad, ok := errors.AsType[*wire.Error](err); ok {
+		return g.redactError(bad, d)
+	}
+	clean := errors.New(g.cfg.Redact(err.Error(), d.Redact))
+	if errors.Is(err, ErrNotFound) {
+		return &redactedFault{clean, ErrNotFound}
+	}
+	return clean
+}
+
+// redactedFault is an error with a redacted text, and the kind of the error before that.
+type redactedFault struct {
+	error
+	kind error
+}
+
+// Unwrap returns the kind.
+func (e *redactedFault) Unwrap() error { return e.kind }
 
 // redactJSON returns a JSON value with all its texts redacted.
 func redactJSON(raw json.RawMessage, clean func(string) string) (json.RawMessage, error) {

@@ -152,7 +152,7 @@ func (u *upstream) tool(r Remote) (*tool, error) {
 		}
 		res, err := r.Run(ctx, call, c.args)
 		if err != nil {
-			return nil, u.failed(err)
+			return nil, u.failed(err, call.redacted)
 		}
 		return res, nil
 	})

@@ -576,11 +576,11 @@ func TestRemoteResultsAreRedacted(t *testing.T) {
 		{"type":"resource","resource":{"uri":"file:///secret","text":"secret","mimeType":"x"}},{"type":"resource","resource":{"uri":"x","blob":"secretAA"}},
 		{"type":"resource_link","uri":"secret://x","name":"secret"},{"type":"future","secret":"secret"}],
 		"structuredContent":{"a":"secret","secret":[{"b":"secret"}],"n":9007199254740993},"_meta":{"m":{"x":"secret"}}}`
-	fails := false
+	fails, message := false, "a secret"
 	r := farEcho(far)
 	r.Run = func(context.Context, mcp.Call, json.RawMessage) (*mcp.Result, error) {
 		if fails {
-			return nil, &mcp.RemoteError{Code: 7, Message: "a secret", Data: json.RawMessage(`{"x":["secret"]}`)}
+			return nil, &mcp.RemoteError{Code: 7, Message: message, Data: json.RawMessage(`{"x":["secret"]}`)}
 		}
 		return mcp.RawResult("far", json.RawMessage(everywhere))
 	}
@@ -598,6 +598,10 @@ func TestRemoteResultsAreRedacted(t *testing.T) {
 	fails = true
 	if a = c.answerTo(call("2", far, `{}`)); strings.Contains(a.raw, "secret") || !strings.Contains(a.raw, `{"code":7,"message":"upstream far: a [gone]","data":{"x":["[gone]"]}}`) {
 		t.Errorf("an error: %s", a.raw)
+	}
+	message = strings.Repeat("x", 16<<10-3) + "secret" // its end is cut off
+	if a = c.answerTo(call("3", far, `{}`)); a.Error == nil || strings.Contains(a.raw, "xsec") {
+		t.Errorf("the beginning of a text that is redacted is left: ...%s", a.raw[len(a.raw)-100:])
 	}
 }
 

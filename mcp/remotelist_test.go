@@ -560,6 +560,9 @@ func TestRemotePrompts(t *testing.T) {
 			if c.Upstream != "far" || name == "mcp_far_secrets" {
 				t.Errorf("%s of %q is used", name, c.Upstream)
 			}
+			if args["code"] == "fail" {
+				return nil, &mcp.RemoteError{Code: 7, Message: "no secret here"}
+			}
 			return []mcp.Message{
 				{Role: "assistant", Content: mcp.Content{Text: "a secret " + args["code"]}},
 				{Content: mcp.Content{Raw: json.RawMessage(`{"type":"resource","resource":{"uri":"file:///x","text":"secret","_meta":{"b":1}}}`)}},
@@ -598,6 +601,9 @@ func TestRemotePrompts(t *testing.T) {
 		if got := strings.Join(log.lines, ", "); got != `decided mcp_far_prompts allow all "" args=2, finished mcp_far_prompts failed=false` {
 			t.Errorf("the log has %s", got)
 		}
+		if a = ask("prompts/get", `"name":"mcp_far_review","arguments":{"code":"fail"},`); a.Error == nil || !strings.Contains(a.Error.Message, "no [gone] here") {
+			t.Errorf("an error of an upstream is not redacted: %s", a.raw)
+		}
 		a = ask("prompts/get", `"name":"mcp_far_secrets",`)
 		if a.Error == nil || !strings.Contains(a.Error.Message, "DENIED by policy rule no") {
 			t.Errorf("a prompt that the policy denies: %s", a.raw)
@@ -616,6 +622,7 @@ func TestRemoteResources(t *testing.T) {
 		"mcp+far://file//x": `{"contents":[{"uri":"mcp+far://file//x","text":"a secret","mimeType":"text/plain","_meta":{"b":"secret"}},{"uri":"mcp+far://file//y","blob":"secretAA","x":1}],"_meta":{"c":"secret","belljar.dev/upstream":"bank"}}`,
 		"mcp+far://empty":   `{"contents":[]}`,
 		"mcp+far://bad":     `{"contents":[7]}`,
+		"mcp+far://odd":     `{"contents":["a secret"]}`,
 		"mcp+far://twice":   `{"contents":[{"uri":"a","uri":"b"}]}`,
 		"mcp+far://huge":    `{"contents":[{"uri":"x","text":"` + strings.Repeat("x", 10<<20) + `"}]}`,
 	}
@@ -645,6 +652,12 @@ func TestRemoteResources(t *testing.T) {
 		Read: func(_ context.Context, c mcp.Call, uri string) (json.RawMessage, error) {
 			if strings.HasSuffix(uri, "denied") || c.Upstream != "far" {
 				t.Errorf("%s of %q is read", uri, c.Upstream)
+			}
+			switch {
+			case strings.HasSuffix(uri, "fails"):
+				return nil, &mcp.RemoteError{Code: 7, Message: "no secret here"}
+			case strings.HasSuffix(uri, "long"):
+				return nil, &mcp.RemoteError{Code: 7, Message: strings.Repeat("x", 1<<20)}
 			}
 			if results[uri] == "" {
 				return nil, mcp.ErrNotFound
@@ -701,11 +714,15 @@ func TestRemoteResources(t *testing.T) {
 		}
 		for uri, want := range map[string]string{
 			"mcp+far://empty": `"contents":[]`, "MCP+far://denied": "DENIED by policy rule no", "mcp+far://none": "resource not found", "mcp+near://x": "resource not found",
+			"mcp+far://fails": "no [gone] here", "mcp+far://odd": `one item of its contents is the string \"a [gone]\"`,
 			"mcp+far://bad": "one item of its contents is the number 7", "mcp+far://twice": "twice in one object", "mcp+far://huge": "the limit is 10485760", "other+x://y": "gone", "note://7": `"text":"seven"`,
 		} {
 			if a := ask("resources/read", `"uri":"`+uri+`",`); !strings.Contains(a.raw, want) {
 				t.Errorf("%s: %s: got %.300s, want %s", era, uri, a.raw, want)
 			}
+		}
+		if a := ask("resources/read", `"uri":"mcp+far://long",`); a.Error == nil || len(a.raw) > 20<<10 {
+			t.Errorf("%s: the error of an upstream has %d bytes: %.100s", era, len(a.raw), a.raw)
 		}
 	}
 }

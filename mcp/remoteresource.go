@@ -158,15 +158,17 @@ func (a *adapter) readRemote(ctx context.Context, r *RemoteResources, session *S
 		raw, err = r.Read(ctx, c, uri)
 		return err
 	})
+	// The error may contain a text of the upstream, and is redacted like an answer.
+	failed := func(err error) *wire.Error { return readFailed(uri, a.server.gate.redactFault(err, d)) }
 	switch {
 	case err != nil:
-		return nil, readFailed(uri, err)
+		return nil, failed(err)
 	case len(raw) > limit:
 		return nil, wire.TooLarge(len(raw), limit)
 	}
 	out := &remoteRead{}
 	if out.Contents, err = readContents(raw); err != nil {
-		return nil, readFailed(uri, fmt.Errorf("upstream %s answered with something that is not a resource: %w", f.Upstream, err))
+		return nil, failed(fmt.Errorf("upstream %s answered with something that is not a resource: %w", f.Upstream, err))
 	}
 	out.CacheScope, out.Meta = private, sdk.Meta{}
 	if meta := wire.Member(raw, "_meta"); wire.IsObject(meta) {
@@ -176,7 +178,7 @@ func (a *adapter) readRemote(ctx context.Context, r *RemoteResources, session *S
 	}
 	if len(d.Redact) > 0 {
 		if err := a.server.gate.redactRead(out, d); err != nil {
-			return nil, readFailed(uri, err)
+			return nil, failed(err)
 		}
 	}
 	out.Meta[UpstreamKey] = f.Upstream
@@ -235,9 +237,9 @@ func readFailed(uri string, err error) *wire.Error {
 		return bad
 	}
 	if errors.Is(err, ErrNotFound) {
-		bad := wire.Errorf(wire.NotFound, "%v", err)
+		bad := wire.Errorf(wire.NotFound, "%s", faultText(err))
 		bad.Data = map[string]any{"uri": uri, "reason": "resource_not_found"}
 		return bad
 	}
-	return wire.Errorf(wire.InternalError, "read %.200s: %v", uri, err)
+	return wire.Errorf(wire.InternalError, "read %.200s: %s", uri, faultText(err))
 }

@@ -178,7 +178,7 @@ func (rs *resources) readGated(ctx context.Context, r *Resource, c Call, uri str
 	if err == nil && len(d.Redact) > 0 {
 		data = []byte(rs.cfg.Redact(string(data), d.Redact))
 	}
-	return data, mime, err
+	return data, mime, rs.gate.redactFault(err, d)
 }
 
 // searchGated searches through the gate, like a call. A refused search finds nothing.
