@@ -17,8 +17,12 @@ import (
 	"belljar.dev/mcp/wire"
 )
 
-// mostFaults is the largest number of faults that are reported for one call.
-const mostFaults = 10
+// Limits of what is reported for one call. A client chooses the names of its arguments, and
+// the report goes to its model and to the audit log.
+const (
+	mostFaults = 10  // faults
+	faultMost  = 500 // bytes of a name, or of a fault's reason, in a fault
+)
 
 // argumentError states, for the agent, what is wrong with a call's arguments.
 type argumentError struct{ faults []string }
@@ -55,9 +59,9 @@ func decodeArgs(raw []byte, in *shape, depth int) (v reflect.Value, all map[stri
 // unreadable returns the error for arguments that are not JSON.
 func unreadable(err error) error {
 	if dup, ok := errors.AsType[*wire.DuplicateKeyError](err); ok {
-		return &argumentError{[]string{fmt.Sprintf("argument %q is given twice; send it once", dup.Key)}}
+		return &argumentError{[]string{fmt.Sprintf("argument %q is given twice; send it once", brief(dup.Key))}}
 	}
-	return &argumentError{[]string{fmt.Sprintf("the arguments are not JSON: %v", err)}}
+	return &argumentError{[]string{"the arguments are not JSON: " + brief(err.Error())}}
 }
 
 // shape contains what decodeArgs needs to know about a struct type.
@@ -107,12 +111,30 @@ func shapeOf(t reflect.Type) (*shape, error) {
 	return s, nil
 }
 
+// brief returns a text of the client for a fault, cut to faultMost.
+func brief(s string) string {
+	if len(s) <= faultMost {
+		return s
+	}
+	return clip(s, faultMost) + "..."
+}
+
 type argumentDecoder struct{ faults []string }
 
+// fault reports a fault. It cuts the texts among its arguments.
 func (d *argumentDecoder) fault(format string, args ...any) {
-	if len(d.faults) < mostFaults {
-		d.faults = append(d.faults, fmt.Sprintf(format, args...))
+	if len(d.faults) >= mostFaults {
+		return
 	}
+	for i, arg := range args {
+		switch arg := arg.(type) {
+		case string:
+			args[i] = brief(arg)
+		case error:
+			args[i] = brief(arg.Error())
+		}
+	}
+	d.faults = append(d.faults, fmt.Sprintf(format, args...))
 }
 
 func (d *argumentDecoder) wrong(path string, raw []byte, want string) {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
-	"strings"
 	"time"
 
 	"belljar.dev/mcp/wire"
@@ -152,12 +151,12 @@ func (c *directCall) readMeta(m *wire.Message, structured bool) (ok bool) {
 		samples: wire.IsObject(wire.Member(capabilities, "sampling")),
 	}
 	if client != nil {
-		name, named := text(client, "name")
+		name, hasName := text(client, "name")
 		version, versioned := text(client, "version")
-		if _, titled := text(client, "title"); !wire.IsObject(client) || !named || !versioned || !titled {
+		if _, titled := text(client, "title"); !wire.IsObject(client) || !hasName || !versioned || !titled {
 			return false
 		}
-		c.input.client = strings.TrimSpace(name + " " + version)
+		c.input.client = named(name, version)
 	}
 	if !c.bare && bytes.Contains(capabilities, []byte(tasksExtension)) {
 		return false // its answer may be deferred

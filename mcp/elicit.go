@@ -119,7 +119,7 @@ func askerOf(c Call) (*asker, *sdk.ClientCapabilities) {
 	if said == nil || said.ProtocolVersion >= wire.ModernRevision || said.Capabilities == nil {
 		return nil, nil
 	}
-	return &asker{peer: p, session: session, client: name, named: strings.TrimSpace(name + " " + version)}, said.Capabilities
+	return &asker{peer: p, session: session, client: name, named: named(name, version)}, said.Capabilities
 }
 
 // Ask puts a question to the person or the model at the client of a call. The way depends

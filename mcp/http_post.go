@@ -18,7 +18,7 @@ import (
 type posted struct {
 	body     []byte
 	message  *wire.Message // the only message; nil if body is a batch
-	id       []byte        // id of the first request; nil without requests
+	id       []byte        // id with which a refusal of the body is answered; nil if the body contains no such id
 	method   string        // method of the first message
 	requests int
 	era      wire.Era

@@ -78,9 +78,6 @@ func clientName(m *wire.Message) string {
 	return policies.Clip(name, maxClientName)
 }
 
-// maxClientName is how many characters of a client's name are kept.
-const maxClientName = 64
-
 // use returns the session that a request names, and resumes it if it is kept. For any
 // caller except its owner, and over another transport, the session does not exist. The
 // session is not idle until the caller passes it to leave.

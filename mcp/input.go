@@ -204,7 +204,7 @@ func inputOf(req *sdk.CallToolRequest) *input {
 	}
 	in := &input{state: req.Params.RequestState, answers: req.Params.InputResponses}
 	if who := req.ClientInfo(); who != nil {
-		in.client = strings.TrimSpace(who.Name + " " + who.Version)
+		in.client = named(who.Name, who.Version)
 	}
 	if can := req.ClientCapabilities(); can != nil && can.Elicitation != nil {
 		in.shows = can.Elicitation.Form != nil || can.Elicitation.URL == nil

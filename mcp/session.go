@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -17,8 +18,8 @@ import (
 // that needs longer hangs; the functions of OnEnd may close what it waits for.
 const patience = 2 * time.Second
 
-// Session is one conversation with a client: a connection over stdio, an Mcp-Session-Id
-// over HTTP, or one that Open made. Modern requests over HTTP have no conversation, so
+// Session is one conversation with a client: a connection over stdio or a WebSocket, an
+// Mcp-Session-Id or a stream with SSE over HTTP, or one that Open made. Modern requests over HTTP have no conversation, so
 // those of one principal share one Session. Its methods are safe for concurrent use.
 type Session struct {
 	owner
@@ -51,7 +52,7 @@ type Session struct {
 
 // connection is what a session knows about its client.
 type connection struct {
-	transport string // "stdio" or "http"; empty for a session of this process
+	transport string // "stdio", "http", "sse" or "websocket"; empty for a session of this process
 	client    string // name that the client gave itself, which proves nothing
 	version   string
 	level     string                  // level that the client set for log messages; empty if it set none
@@ -79,8 +80,8 @@ func (s *Session) Tenant() string { return s.tenant }
 // empty over stdio, in this process, and if there are no tenants.
 func (s *Session) Principal() string { return s.principal }
 
-// Client returns the client's own name, which proves nothing; empty before
-// the handshake.
+// Client returns the client's own name and version, which prove nothing; empty before the
+// handshake. Each is one line of at most maxClientName characters.
 func (s *Session) Client() (name, version string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -90,7 +91,16 @@ func (s *Session) Client() (name, version string) {
 func (s *Session) setClient(name, version string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.conn.client, s.conn.version = name, version
+	s.conn.client, s.conn.version = policies.Clip(name, maxClientName), policies.Clip(version, maxClientName)
+}
+
+// maxClientName is how many characters are kept of a client's name, and of its version. The
+// client chooses them, and operators, people who are asked and logs see them.
+const maxClientName = 64
+
+// named returns a client's name with its version, in the form for people and logs.
+func named(name, version string) string {
+	return strings.TrimSpace(policies.Clip(name, maxClientName) + " " + policies.Clip(version, maxClientName))
 }
 
 // meet notes what a client states about itself.

@@ -15,7 +15,7 @@ type SessionInfo struct {
 	ID        string    `json:"id"`
 	Tenant    string    `json:"tenant"`
 	Principal string    `json:"principal,omitempty"` // see Identity.Principal
-	Transport string    `json:"transport"`           // "stdio" or "http"; empty for a session of this process
+	Transport string    `json:"transport"`           // "stdio", "http", "sse" or "websocket"; empty for a session of this process
 	Client    string    `json:"client,omitempty"`    // name that the client gave itself, which proves nothing
 	Version   string    `json:"client_version,omitempty"`
 	Began     time.Time `json:"began"`
