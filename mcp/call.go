@@ -224,14 +224,31 @@ func (g *callGate) decodeAndRun(ctx context.Context, t *tool, c Call, args json.
 	if g.cfg.Approver != nil {
 		c.allowed = &allowed{f, d}
 	}
-	res, err = g.runBetweenHooks(ctx, t, c, f, in)
+	res, err = g.runBetweenHooks(ctx, t, c, f, in, started)
 	return res, d, err
 }
 
+// leastPatience is the time that a handler gets if the client has waited for a person or a
+// hook for as long as it is expected to wait. Common clients wait for 15 s more than
+// Config.Patience.
+const leastPatience = 5 * time.Second
+
+// patienceLeft returns how long the client of a call still waits when the handler starts, if it
+// waits for most and has waited since started. Only whole seconds count. Zero means that
+// the client waits as long as the call takes.
+func patienceLeft(most time.Duration, started time.Time) time.Duration {
+	if waited := time.Since(started).Round(time.Second); most > 0 && waited > 0 {
+		return max(most-waited, min(most, leastPatience))
+	}
+	return most
+}
+
 // runBetweenHooks runs the handler of an allowed call, between Around's Before and After.
-func (g *callGate) runBetweenHooks(ctx context.Context, t *tool, c Call, f policies.Facts, in Gated) (res *Result, err error) {
+// The call was read at the time started.
+func (g *callGate) runBetweenHooks(ctx context.Context, t *tool, c Call, f policies.Facts, in Gated, started time.Time) (res *Result, err error) {
 	around := g.cfg.Around
 	if around == nil || c.from != nil && c.from.unguarded {
+		c.Patience = patienceLeft(c.Patience, started)
 		return t.handle(ctx, c, in)
 	}
 	began := time.Now()
@@ -247,6 +264,7 @@ func (g *callGate) runBetweenHooks(ctx context.Context, t *tool, c Call, f polic
 			res = Refused(*refusal)
 			over.Refused = true
 		} else {
+			c.Patience = patienceLeft(c.Patience, started)
 			res, err = t.handle(ctx, c, in)
 		}
 		over.Result, over.Err = res, err

@@ -71,7 +71,8 @@ type Call struct {
 	// lower-case hexadecimal digits); empty for a call without a trace.
 	TraceID string
 	// Patience is how long the client waits for the answer, counted from the start of the
-	// call; zero means that it waits as long as the call takes.
+	// handler: the time in which a person was asked and hooks ran is subtracted. Zero means
+	// that the client waits as long as the call takes.
 	Patience time.Duration
 	// Later is the key of a call whose client takes a handle for the answer (Tasks); empty
 	// if the client waits.
