@@ -76,6 +76,37 @@ func TestCloseUnblocksRead(t *testing.T) {
 	})
 }
 
+// A request of this server ends when the client's answer to it is too long or cannot be
+// read. It does not wait until its time is up.
+func TestARefusedAnswerEndsItsRequest(t *testing.T) {
+	for name, line := range map[string]string{
+		"too long":    `{"jsonrpc":"2.0","id":7,"result":{"x":"` + strings.Repeat("x", 2<<20) + `"}}`,
+		"a key twice": `{"jsonrpc":"2.0","id":7,"result":{"x":1,"x":2}}`,
+	} {
+		s, err := New(Config{Gate: allowAll{}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		session, err := s.Open(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := wire.NewLineWriter(io.Discard, nil)
+		g := newGuard(session, lines{LineWriter: w})
+		g.asked[int64(7)] = struct{}{}
+		if err := readLines(g, strings.NewReader(line+"\n")); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if len(g.waiting) != 1 || len(g.asked) > 0 {
+			t.Errorf("%s: %d messages for the sdk, and %d requests still wait", name, len(g.waiting), len(g.asked))
+		}
+		g.Close()
+		w.Close()
+		<-w.Done()
+		session.Close()
+	}
+}
+
 // allowAll is a gate without a policy.
 type allowAll struct{}
 

@@ -17,6 +17,7 @@ func readLines(g *guard, in io.Reader) error {
 		line, err := all.Next()
 		long, isLong := errors.AsType[*wire.LongLineError](err)
 		switch {
+		case isLong && spoiled(g, long.Answer, fmt.Sprintf("the client's answer is longer than %d bytes", g.limits.Line)):
 		case isLong:
 			g.refuse(long.ID, wire.Legacy, nil, wire.Errorf(wire.InvalidRequest,
 				"invalid request: the line is longer than %d bytes and was skipped", g.limits.Line), g.out)
@@ -37,7 +38,9 @@ func readLine(g *guard, line []byte) {
 		return
 	}
 	if bad := wire.CheckLine(line, g.limits.Depth); bad != nil {
-		g.refuse(wire.RequestID(line), wire.Legacy, nil, bad, g.out)
+		if !spoiled(g, wire.AnswerID(line), "the client's answer cannot be read: "+bad.Text) {
+			g.refuse(wire.RequestID(line), wire.Legacy, nil, bad, g.out)
+		}
 		return
 	}
 	if line[0] == '[' {
@@ -46,6 +49,16 @@ func readLine(g *guard, line []byte) {
 	}
 	m, bad := wire.ParseMessage(line)
 	g.message(m, bad, nil, g.out)
+}
+
+// spoiled ends the request of this server whose answer was refused: otherwise the request
+// would wait until its time is up. It returns false if no request has the id, which may be
+// nil.
+func spoiled(g *guard, id []byte, why string) bool {
+	if id == nil {
+		return false
+	}
+	return g.response(&wire.Message{Raw: wire.Errorf(wire.InternalError, "%s", why).Frame(id, wire.Legacy)})
 }
 
 // batch handles a line that is an array. The answers are one line, which is sent when the

@@ -181,29 +181,31 @@ func (g *guard) pushCancel(e *entry) {
 	g.push(&jsonrpc.Request{Method: "notifications/cancelled", Params: params})
 }
 
-// response passes the client's answer to a request of this server to the sdk. An answer to
-// no request is dropped.
-func (g *guard) response(m *wire.Message) {
+// response passes the client's answer to a request of this server to the sdk. It drops an
+// answer to no request, and returns false.
+func (g *guard) response(m *wire.Message) bool {
 	g.mu.Lock()
 	expected := len(g.asked) > 0
 	g.mu.Unlock()
 	if !expected {
-		return
+		return false
 	}
 	msg, err := jsonrpc.DecodeMessage(m.Raw)
 	if err != nil {
-		return
+		return false
 	}
 	r, ok := msg.(*jsonrpc.Response)
 	if !ok {
-		return
+		return false
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if _, ok := g.asked[r.ID.Raw()]; ok {
-		delete(g.asked, r.ID.Raw())
-		g.push(r)
+	if _, ok := g.asked[r.ID.Raw()]; !ok {
+		return false
 	}
+	delete(g.asked, r.ID.Raw())
+	g.push(r)
+	return true
 }
 
 // giveUp withdraws the requests that have not begun and whose answers would be sent to an
