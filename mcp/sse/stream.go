@@ -382,6 +382,12 @@ func (s *Stream) writeAll(out *response, r *reader) (over bool, err error) {
 
 // take makes the current HTTP request the reader of the stream.
 func (s *Stream) take(after int64) *reader {
+	var dropped []event
+	defer func() { // after mu is released
+		for _, e := range dropped {
+			lost(e.with)
+		}
+	}()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	r := s.reader
@@ -394,7 +400,7 @@ func (s *Stream) take(after int64) *reader {
 	}
 	r.served = true
 	if after != 0 && s.log != nil {
-		s.again(max(after, 0))
+		dropped = s.again(max(after, 0))
 	}
 	if len(s.queue) > 0 || s.over {
 		r.poke()
@@ -403,16 +409,27 @@ func (s *Stream) take(after int64) *reader {
 }
 
 // again queues the events after the one with number after, which the client has; the caller
-// holds mu. Queued events that are no longer kept come first, since they are older.
-func (s *Stream) again(after int64) {
+// holds mu. Queued events that are no longer kept come first, since they are older. again
+// returns the queued events that the client claims to have, although nobody wrote them.
+func (s *Stream) again(after int64) (dropped []event) {
 	kept := s.log.after(s, after)
-	all := slices.DeleteFunc(slices.Clone(s.queue), func(e event) bool {
-		return e.number <= after || slices.ContainsFunc(kept, func(k event) bool { return k.number == e.number })
-	})
+	var all []event
+	for _, e := range s.queue {
+		i := slices.IndexFunc(kept, func(k event) bool { return k.number == e.number })
+		switch {
+		case e.number <= after:
+			dropped = append(dropped, e)
+		case i >= 0:
+			kept[i] = e // with its deliveries, which the log does not keep
+		default:
+			all = append(all, e)
+		}
+	}
 	s.queue, s.bytes = append(all, kept...), 0
 	for _, e := range s.queue {
 		s.bytes += len(e.frame)
 	}
+	return dropped
 }
 
 // leave notes that a reader is gone. Events that the reader has not written are lost,

@@ -49,6 +49,17 @@ func (p *page) text() string {
 	return p.body
 }
 
+// stalled is a page whose client does not read until free is closed.
+type stalled struct {
+	*page
+	free chan struct{}
+}
+
+func (p *stalled) Write(b []byte) (int, error) {
+	<-p.free
+	return p.page.Write(b)
+}
+
 // fate records whether an answer was written or lost.
 type fate struct {
 	mu   sync.Mutex
@@ -252,6 +263,32 @@ func TestComesBack(t *testing.T) {
 		if err := <-done; err != nil || !strings.HasSuffix(p.text(), ":\n\nevent: message\nid: L-4\ndata: \"answer\"\n\n") {
 			t.Errorf("after its end: %q, %v", p.text(), err)
 		}
+	})
+}
+
+// A client that comes back before the server has noticed that its connection is gone gets
+// the answers that still wait. It is reported of each whether it was written.
+func TestAnswersWaitForAClientThatComesBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := NewLog().Standing()
+		first := &stalled{page: newPage(), free: make(chan struct{})}
+		done := make(chan error, 1)
+		ctx, cut := context.WithCancel(t.Context())
+		go func() { done <- s.Serve(ctx, first, Serving{}) }()
+		synctest.Wait() // the first comment does not arrive
+		var answer, claimed fate
+		s.Reply([]byte(`"claimed"`), &claimed)
+		s.Reply([]byte(`"answer"`), &answer)
+		p, again := serve(ctx, s, Serving{After: 1})
+		if !strings.Contains(p.text(), `"answer"`) || strings.Contains(p.text(), `"claimed"`) {
+			t.Errorf("the client that came back got %q", p.text())
+		}
+		answer.is(t, true)
+		claimed.is(t, false) // nobody wrote it
+		close(first.free)
+		<-done
+		cut()
+		<-again
 	})
 }
 

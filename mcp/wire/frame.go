@@ -128,7 +128,7 @@ func (l *LineWriter) Gone() <-chan struct{} { return l.gone }
 
 // Send queues one line, which gets its LF here. While more than backlog bytes wait, Send
 // blocks; after Close or a failed write it fails. answers are the deliveries of the results
-// in the line. Each is notified when the line is written or lost.
+// in the line. Each is notified when the line is written or lost, except if Send fails.
 func (l *LineWriter) Send(line []byte, answers ...Delivery) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
