@@ -128,8 +128,11 @@
 //   - adapter: converts the go-sdk's requests into those of this package, and the answers
 //     of this package into the sdk's (sdk.go)
 //
-// Each part has a mutex of its own. A part may lock the mutex of sessionTable while it
-// holds its own. No other two mutexes are held at the same time.
+// Each part has a mutex of its own, and no part locks that of another part while it holds
+// its own, except that of sessionTable. While a part holds its mutex, it may lock the
+// mutexes of what it keeps or uses: a toolset those of its listChanges and of the go-sdk;
+// webSessions those of a Session and of Shared. A guard may lock that of its inbox and that
+// of inFlight, and a Session that of its peer. None of these locks the mutex of a part.
 //
 // # Words
 //
