@@ -244,3 +244,26 @@ func (m *match) from(f *Facts) bool {
 func (m *match) everyCommand() bool {
 	return !m.typed() || slices.ContainsFunc(m.commands, glob.everything)
 }
+
+// has reports whether the match speaks about a kind of part.
+func (m *match) has(kind string) bool {
+	switch kind {
+	case aCommand:
+		return len(m.commands) > 0
+	case aPath:
+		return len(m.paths) > 0
+	case aURL:
+		return len(m.urls) > 0
+	}
+	return len(m.hosts) > 0
+}
+
+// upstreamTools is the beginning of the name under which each tool of an upstream is listed.
+const upstreamTools = "mcp_"
+
+// namesUpstreams reports whether a pattern of the names of tools may match the listed name of
+// an upstream's tool.
+func namesUpstreams(pattern string) bool {
+	known, _, open := strings.Cut(pattern, "*")
+	return strings.HasPrefix(known, upstreamTools) || open && strings.HasPrefix(upstreamTools, known)
+}

@@ -22,7 +22,7 @@ const (
 type Openness struct {
 	Tool    string   `json:"tool"`
 	Unasked Unasked  `json:"unasked"`
-	By      []string `json:"by"`               // ids of the rules that say so, or "default"
+	By      []string `json:"by"`               // ids of the rules that say so; "default" alone, or first, if the default says so
 	But     []string `json:"but,omitempty"`    // ids of rules that deny some of the calls or ask about them
 	Grants  []string `json:"grants,omitempty"` // profiles that such calls get, if another one than they ask for
 }
@@ -49,12 +49,11 @@ func (s *ruleset) openness(profile, tool string) Openness {
 	o := Openness{Tool: tool}
 	for i := range s.rules {
 		r := &s.rules[i]
-		here := len(r.match.profiles) == 0 || slices.ContainsFunc(r.match.profiles, func(n named) bool { return n.name == profile })
-		if !here || r.mode != ModeEnforce || !r.match.onTool(tool) || tool != OtherTools && len(r.match.upstreams) > 0 || tool != ActTool && len(r.match.acts) > 0 {
+		sure := r.onCallsOf(tool, profile)
+		if r.mode != ModeEnforce || sure == no {
 			continue
 		}
-		broad := r.match.everyCommand() && len(r.match.upstreams)+len(r.match.hints)+len(r.match.flags)+len(r.match.anyFlag)+len(r.match.env) == 0
-		whole := broad && r.when == nil && r.unless.isZero()
+		whole := sure == must
 		switch {
 		case r.verdict == Allow && whole:
 			allows = append(allows, r.id)
@@ -91,6 +90,77 @@ func (s *ruleset) openness(profile, tool string) Openness {
 	return o
 }
 
+// onCallsOf says whether the rule speaks about the calls of a tool that ask for a profile: must
+// means all calls, may some calls, no none. OtherTools stands for all tools that belljar does
+// not have itself.
+func (r *rule) onCallsOf(tool, profile string) proof {
+	m := &r.match
+	switch {
+	case len(m.profiles) > 0 && !slices.ContainsFunc(m.profiles, func(n named) bool { return n.name == profile }):
+		return no
+	case tool != OtherTools && len(m.upstreams) > 0:
+		return no
+	}
+	sure := min(r.onName(tool), r.onParts(tool))
+	if len(m.upstreams)+len(m.hints)+len(m.flags)+len(m.anyFlag)+len(m.env) > 0 || r.when != nil || !r.unless.isZero() {
+		sure = min(sure, may)
+	}
+	return sure
+}
+
+// onName says the same for the names of the tools alone. A rule that allows matches only the
+// listed name of an upstream's tool; other rules match its further names too, which the
+// upstream chooses.
+func (r *rule) onName(tool string) proof {
+	switch {
+	case len(r.match.tools) == 0:
+		return must
+	case tool != OtherTools && r.match.onTool(tool):
+		return must
+	case tool != OtherTools:
+		return no
+	}
+	sure := no
+	for _, e := range r.match.tools {
+		for _, pattern := range e.choice {
+			switch {
+			case pattern == "*":
+				return must
+			case r.verdict == Allow && namesUpstreams(pattern), r.verdict != Allow && !slices.Contains(knownTools, pattern):
+				sure = may
+			}
+		}
+	}
+	return sure
+}
+
+// onParts says the same for the kinds of parts alone. What kinds a call of another tool has
+// depends on the policy's facts for its upstream.
+func (r *rule) onParts(tool string) proof {
+	m := &r.match
+	switch {
+	case !m.typed():
+		return must
+	case tool == ActTool:
+		if len(m.acts) > 0 || r.verdict != Allow && len(m.paths)+len(m.urls)+len(m.hosts) > 0 {
+			return may
+		}
+		return no
+	case len(m.acts) > 0:
+		return no
+	case tool == OtherTools:
+		return may
+	case (tool == "Bash" || tool == "BackgroundBash") && m.everyCommand():
+		return must
+	}
+	for _, t := range toolTable {
+		if t.name == tool && slices.ContainsFunc(t.parts, m.has) {
+			return may
+		}
+	}
+	return no
+}
+
 // hides reports whether no call of a tool can be allowed or asked about by the rules of one
 // file, whatever its arguments: then a list of tools leaves the tool out. It looks at no
 // profiles, so a tool that is denied under every profile may still be listed.
@@ -112,8 +182,8 @@ func (s *ruleset) hides(f *Facts) bool {
 	return !open
 }
 
-// onCalls says whether the rule speaks about the calls of a tool: must means all calls, may
-// some calls, no none.
+// onCalls says how sure it is that the rule speaks about the calls of a tool that it names:
+// must means all calls, may some calls, no none.
 func (r *rule) onCalls(f *Facts) proof {
 	sure := r.match.onCalls(f)
 	if !r.unless.isZero() {
@@ -138,9 +208,11 @@ func (m *match) onCalls(f *Facts) proof {
 	return must
 }
 
-// HiddenFrom reports whether no call of a tool by a tenant can be allowed or asked about, by
-// the policy's own rules and those of the tenant's layers. Of the facts it looks at Tenant,
-// Tool, ToolNames and Upstream, and at the Annotations of the tool of an upstream.
+// HiddenFrom reports whether no call of a tool by a tenant can be allowed or asked about:
+// because of the policy's own rules or those of the tenant's layers, or because the policy does
+// not serve the tenant, or because the tool is a browser's and no profile lets a browser act. Of
+// the facts it looks at Tenant, Tool, ToolNames and Upstream, and at the Annotations of the tool
+// of an upstream.
 func (p *Policy) HiddenFrom(f Facts) bool {
 	if !p.serves(f.Tenant) || p.hides(&f) || slices.Contains(actTools, f.Tool) && f.Upstream == "" && !acts(p) {
 		return true
@@ -149,7 +221,7 @@ func (p *Policy) HiddenFrom(f Facts) bool {
 }
 
 // Hidden reports whether the layer lets no call of a tool be allowed or asked
-// about. It looks at the same facts as Policy.HiddenFrom. A nil layer hides none.
+// about. It looks at the same facts as Policy.HiddenFrom, except Tenant. A nil layer hides none.
 func (l *Layer) Hidden(f Facts) bool { return l != nil && l.rules.hides(&f) }
 
 // PossibleActs returns the kinds of act that the policy's own rules may let through, or ask

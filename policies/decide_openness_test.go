@@ -2,6 +2,8 @@ package policies_test
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 
 	"belljar.dev/policies"
@@ -92,6 +94,40 @@ rules:
 		got := fmt.Sprintf("%s by %v but %v in %v", o.Unasked, o.By, o.But, o.Grants)
 		if w, ok := want[o.Tool]; ok && got != w || !ok && o.Unasked != policies.UnaskedNone {
 			t.Errorf("%s: got %s, want %s", o.Tool, got, w)
+		}
+	}
+}
+
+// Of a rule without a tool, or about the names of further tools, only those calls count that
+// it speaks about.
+func TestOpennessOfParts(t *testing.T) {
+	for _, tt := range []struct{ fallback, rule, want string }{
+		{"deny", `{match: {upstream: files, tool: "mcp_files_{read,list}_*"}, decision: allow}`, "other tools: some"},
+		{"deny", `{match: {tool: mcp_files_read}, decision: allow}`, "other tools: some"},
+		{"deny", `{match: {tool: [Bash, "mcp_*"]}, decision: allow}`, "Bash: any, other tools: some"},
+		{"deny", `{match: {tool: "analyze_*"}, decision: allow}`, ""},
+		{"deny", `{match: {tool: "*"}, decision: allow}`, "Bash: any, PlanMode: any, ReadDocs: any, ReadImage: any, WebSearch: any, other tools: any"},
+		{"deny", `{match: {command: "**"}, decision: allow}`, "Bash: any, other tools: some"},
+		{"deny", `{match: {path: "/workspace/**"}, decision: allow}`, "Bash: some, ReadImage: some, other tools: some"},
+		{"deny", `{match: {host: go.dev}, decision: allow}`, "ReadDocs: some, other tools: some"},
+		{"allow", `{match: {command: "**"}, decision: deny}`, "PlanMode: any, ReadDocs: any, ReadImage: any, WebSearch: any, other tools: any but x"},
+		{"allow", `{match: {command: "ls **"}, decision: ask}`, "Bash: any but x, PlanMode: any, ReadDocs: any, ReadImage: any, WebSearch: any, other tools: any but x"},
+		{"allow", `{match: {tool: "mcp_*"}, decision: deny}`, "Bash: any, PlanMode: any, ReadDocs: any, ReadImage: any, WebSearch: any, other tools: any but x"},
+		{"allow", `{match: {tool: navigate}, decision: deny}`, "Bash: any, PlanMode: any, ReadDocs: any, ReadImage: any, WebSearch: any, other tools: any but x"},
+		{"allow", `{match: {tool: "*", command: "**"}, decision: deny}`, "PlanMode: any, ReadDocs: any, ReadImage: any, WebSearch: any, other tools: any but x"},
+	} {
+		p := parse(t, "version: 1\ndefaults: {decision: "+tt.fallback+", profile: a}\nprofiles: {a: {}}\nrules:\n  - "+strings.Replace(tt.rule, "{", "{id: x, ", 1)+"\n")
+		var got []string
+		for _, o := range p.Openness("a") {
+			if slices.Contains([]string{"Bash", "PlanMode", "ReadDocs", "ReadImage", "WebSearch", policies.OtherTools}, o.Tool) && o.Unasked != policies.UnaskedNone {
+				got = append(got, o.Tool+": "+string(o.Unasked))
+				if len(o.But) > 0 {
+					got[len(got)-1] += " but " + strings.Join(o.But, ", ")
+				}
+			}
+		}
+		if s := strings.Join(got, ", "); s != tt.want {
+			t.Errorf("%s, by default %s: got %s, want %s", tt.rule, tt.fallback, s, tt.want)
 		}
 	}
 }

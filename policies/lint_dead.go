@@ -180,19 +180,6 @@ func (m *match) parts() ([]string, bool) {
 	return kinds, len(m.tools) > 0
 }
 
-// has reports whether the match speaks about a kind of part.
-func (m *match) has(kind string) bool {
-	switch kind {
-	case aCommand:
-		return len(m.commands) > 0
-	case aPath:
-		return len(m.paths) > 0
-	case aURL:
-		return len(m.urls) > 0
-	}
-	return len(m.hosts) > 0
-}
-
 // noCommand returns why a pattern fits no command, or "".
 func (g glob) noCommand() string {
 	for i, e := range g.elements {

@@ -82,13 +82,12 @@ func (l *linter) claimed(i int) {
 }
 
 // onAnyUpstream reports whether the match speaks about tools of upstreams that it does not
-// name. The names of such tools begin with mcp_ and a part of the upstream's name.
+// name. The names of such tools begin with upstreamTools and a part of the upstream's name.
 func (m *match) onAnyUpstream() bool {
-	const begin = "mcp_"
 	return len(m.tools) == 0 || slices.ContainsFunc(m.tools, func(e element) bool {
 		return e.any || slices.ContainsFunc(e.choice, func(pattern string) bool {
 			known, _, open := strings.Cut(pattern, "*")
-			return open && strings.HasPrefix(begin, known)
+			return open && strings.HasPrefix(upstreamTools, known)
 		})
 	})
 }
