@@ -174,6 +174,7 @@ func TestActsThatMayPass(t *testing.T) {
 		{"but one with an exception", ", eval: off", "  - {id: a, match: {tool: Browser}, decision: allow}\n  - {id: b, match: {act: submit}, unless: {on: \"https://a.example/**\"}, decision: deny}\n", every},
 		{"but one in another profile", ", eval: off}}\n  b: {browser: {walls: sandboxed", "  - {id: a, match: {tool: Browser}, decision: allow}\n  - {id: b, match: {act: submit, profile: b}, decision: deny}\n", every},
 		{"none", "", "  - {id: a, match: {tool: Bash}, decision: allow}\n", ""},
+		{"asked about by a document", ", eval: off", "  - {id: a, match: {url: \"https://a.example/**\"}, decision: ask}\n", every},
 		{"rules of another kind", "", "  - {id: a, match: {tool: Browser, url: \"https://a.example/**\"}, decision: allow}\n", ""},
 		{"not enforced", "", "  - {id: a, match: {tool: Browser}, decision: allow, mode: warn}\n", ""},
 	} {

@@ -257,7 +257,7 @@ func mayAct(p *Policy, kind ActKind, profile string) bool {
 		switch {
 		case r.verdict == Deny && whole && r.unless.isZero() && r.when == nil && r.match.on(c):
 			return false
-		case r.verdict != Deny && (!r.match.typed() || len(r.match.acts) > 0):
+		case r.verdict != Deny && r.onParts(ActTool) != no:
 			open = true
 		}
 	}
