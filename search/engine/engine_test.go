@@ -156,7 +156,8 @@ func TestFaultsSayWhere(t *testing.T) {
 		{"name: x\nunwrap:\n  - {host: a.example}\n", "3:5: an entry of unwrap has host or path, and either param or between"},
 		{"name: x\nstatus: {999: angry}\n", `2:15: a status cannot be "angry"`},
 		{"name: x\nabout: &a b\nfamily: *a\n", "2:8: anchors, aliases and tags are not allowed in an engine"},
-		{"name: x\n---\nname: y\n", "a second document starts here"},
+		{"name: x\n---\nname: y\n", "2:1: a second document starts here"},
+		{"  name: x\nfamily: y\n", "1:1: not YAML: did not find expected <document start>"},
 		{"name: [\n", "not YAML"},
 	} {
 		dir := t.TempDir()

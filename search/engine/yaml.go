@@ -49,17 +49,26 @@ func (r *reader) root(text []byte) *yaml.Node {
 		r.FaultAt(1, 1, "the file is empty", "start it with: name: example")
 		return nil
 	case err != nil:
-		line, message := strictyaml.SyntaxError(err)
-		r.FaultAt(line, 1, "not YAML: "+message, "check the indentation, the colon and the quotes of this line and the one above")
+		r.notYAML(err)
 		return nil
 	}
-	if err := dec.Decode(&next); !errors.Is(err, io.EOF) {
-		r.FaultAt(max(next.Line, 1), 1, "a second document starts here; an engine is one document", "remove it")
+	switch err := dec.Decode(&next); {
+	case err == nil:
+		r.FaultAt(next.Line, 1, "a second document starts here; an engine is one document", "remove it")
+	case !errors.Is(err, io.EOF): // the first document ends before the line that is wrong
+		r.notYAML(err)
+		return nil
 	}
 	if !r.simple(&doc) {
 		return nil
 	}
 	return doc.Content[0]
+}
+
+// notYAML adds a fault for an error of the YAML package.
+func (r *reader) notYAML(err error) {
+	line, message := strictyaml.SyntaxError(err)
+	r.FaultAt(line, 1, "not YAML: "+message, "check the indentation, the colon and the quotes of this line and the one above")
 }
 
 // simple refuses anchors, aliases and tags, because with them one edit can change places

@@ -141,3 +141,19 @@ func TestUnknownKeysAreKeptByteForByte(t *testing.T) {
 		t.Errorf("only %d keys were looked at", count)
 	}
 }
+
+// YAML has more ends of lines than \n, and they move the keys behind them.
+func TestUnknownKeysBehindOddLineBreaks(t *testing.T) {
+	for _, end := range []string{"\n", "\r\n", "\r", "\u0085", "\u2028", "\u2029"} {
+		data := "# one" + end + "# two" + end + "mcpServers:\n  a:\n    colour: red\n    command: x\n    shape: round\n"
+		entries, faults := Read("servers.yaml", []byte(data))
+		if len(entries) != 1 || len(entries[0].Extra) != 2 {
+			t.Fatalf("%q: got %d entries and %v", end, len(entries), faults)
+		}
+		for i, want := range []string{"colour: red", "shape: round"} {
+			if got := entries[0].Extra[i].Text; got != want {
+				t.Errorf("%q: the key is kept as %q, want %q", end, got, want)
+			}
+		}
+	}
+}

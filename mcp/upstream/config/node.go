@@ -11,7 +11,7 @@ type sort int
 const (
 	null sort = iota
 	boolean
-	number // also dates of TOML
+	number // also dates of TOML and YAML
 	text
 	list
 	object

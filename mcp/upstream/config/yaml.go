@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
 
@@ -20,21 +21,45 @@ func (r *report) readYAML(data []byte) *node {
 		r.wrong(place{1, 1}, emptyHint, "the file is empty")
 		return nil
 	case err != nil:
-		line, message := strictyaml.SyntaxError(err)
-		r.wrong(place{line, 1}, "check the indentation, the colon and the quotes of this line and the one above", "not YAML: %s", message)
+		r.notYAML(err)
 		return nil
 	}
-	if err := dec.Decode(&next); !errors.Is(err, io.EOF) {
-		r.wrong(place{max(next.Line, 1), 1}, "remove it", "a second document starts here; only one is read")
+	switch err := dec.Decode(&next); {
+	case err == nil:
+		r.wrong(place{next.Line, 1}, "remove it", "a second document starts here; only one is read")
+		return nil
+	case !errors.Is(err, io.EOF): // the first document ends before the line that is wrong
+		r.notYAML(err)
 		return nil
 	}
-	y := &yamlReader{report: r, starts: []int{0}}
-	for i, c := range data {
-		if c == '\n' {
-			y.starts = append(y.starts, i+1)
+	y := &yamlReader{report: r, starts: lineStarts(data)}
+	return y.node(doc.Content[0], len(y.starts)+1, 0)
+}
+
+// notYAML adds an error of the YAML package.
+func (r *report) notYAML(err error) {
+	line, message := strictyaml.SyntaxError(err)
+	r.wrong(place{line, 1}, "check the indentation, the colon and the quotes of this line and the one above", "not YAML: %s", message)
+}
+
+// lineStarts returns the offset of each line, as the YAML package counts lines: a lone \r,
+// U+0085, U+2028 and U+2029 end a line too (is_break in its yamlprivateh.go).
+func lineStarts(data []byte) []int {
+	starts := []int{0}
+	for i := 0; i < len(data); {
+		c, n := utf8.DecodeRune(data[i:])
+		i += n
+		switch c {
+		case '\r':
+			if i < len(data) && data[i] == '\n' {
+				continue
+			}
+			starts = append(starts, i)
+		case '\n', '\u0085', '\u2028', '\u2029':
+			starts = append(starts, i)
 		}
 	}
-	return y.node(doc.Content[0], len(y.starts)+1, 0)
+	return starts
 }
 
 type yamlReader struct {
@@ -48,9 +73,7 @@ func (y *yamlReader) node(is *yaml.Node, end, depth int) *node {
 	if !y.report.deep(n.at, depth) {
 		return n
 	}
-	if is.Kind == yaml.AliasNode || is.Anchor != "" || is.Style&yaml.TaggedStyle != 0 {
-		// They are refused: one edit would change places that a person does not see.
-		y.report.wrong(n.at, "write the value itself, in quotes if it starts with * & or !", "anchors, aliases and tags are not read")
+	if !y.plain(is) {
 		return n
 	}
 	switch is.Kind {
@@ -61,11 +84,18 @@ func (y *yamlReader) node(is *yaml.Node, end, depth int) *node {
 			if i+2 < len(is.Content) {
 				until = is.Content[i+2].Line
 			}
-			if key.Kind != yaml.ScalarNode || key.ShortTag() == "!!merge" {
-				y.report.wrong(place{key.Line, key.Column}, "write the keys themselves", "a key must be a text")
+			at := place{key.Line, key.Column}
+			switch {
+			case !y.plain(key):
+				continue
+			case key.Kind != yaml.ScalarNode:
+				y.report.wrong(at, "write one word or one text before the colon", "a list or an object is not a key")
+				continue
+			case key.ShortTag() == "!!merge":
+				y.report.wrong(at, "write the keys of the other object here", "merge keys (<<) are not read")
 				continue
 			}
-			f := field{key.Value, place{key.Line, key.Column}, y.node(value, until, depth+1)}
+			f := field{key.Value, at, y.node(value, until, depth+1)}
 			f.value.spans = []span{y.lines(key.Line, until)}
 			n.fields = append(n.fields, f)
 		}
@@ -86,7 +116,7 @@ func (y *yamlReader) node(is *yaml.Node, end, depth int) *node {
 			n.sort = null
 		case "!!bool":
 			n.sort = boolean
-		case "!!str":
+		case "!!str", "!!merge": // as a value, << is only a text
 			n.sort = text
 		default:
 			n.sort = number
@@ -95,14 +125,24 @@ func (y *yamlReader) node(is *yaml.Node, end, depth int) *node {
 	return n
 }
 
-// lines returns the span from the line from to the line before to, at least one line.
-func (y *yamlReader) lines(from, to int) span {
+// plain reports whether a node has no anchor and no tag and is not an alias. It adds an error
+// for another node: with these, one edit would change places that a person does not see.
+func (y *yamlReader) plain(is *yaml.Node) bool {
+	if is.Kind != yaml.AliasNode && is.Anchor == "" && is.Style&yaml.TaggedStyle == 0 {
+		return true
+	}
+	y.report.wrong(place{is.Line, is.Column}, "write the value itself, in quotes if it starts with * & or !", "anchors, aliases and tags are not read")
+	return false
+}
+
+// lines returns the span of the lines from first up to, but without, end; at least one line.
+func (y *yamlReader) lines(first, end int) span {
 	at := func(line int) int {
 		if line > len(y.starts) {
 			return len(y.report.data)
 		}
 		return y.starts[line-1]
 	}
-	from = max(from, 1)
-	return span{at(from), at(max(to, from+1))}
+	first = max(first, 1)
+	return span{at(first), at(max(end, first+1))}
 }
