@@ -87,7 +87,7 @@ func (c *Client) Ask(ctx context.Context, method, path string, in, out any) erro
 		return fmt.Errorf("ask server %d: %w", c.PID, err)
 	}
 	defer resp.Body.Close()
-	text := io.LimitReader(resp.Body, 16*maxMessage)
+	text := &io.LimitedReader{R: resp.Body, N: maxAnswer}
 	if resp.StatusCode != http.StatusOK {
 		var why string
 		if json.NewDecoder(text).Decode(&why) != nil || why == "" {
@@ -95,7 +95,10 @@ func (c *Client) Ask(ctx context.Context, method, path string, in, out any) erro
 		}
 		return errors.New(why)
 	}
-	if err := json.NewDecoder(text).Decode(out); err != nil {
+	switch err := json.NewDecoder(text).Decode(out); {
+	case err != nil && text.N == 0:
+		return fmt.Errorf("ask server %d: the answer has more than %d bytes, which is as much as is read", c.PID, maxAnswer)
+	case err != nil:
 		return fmt.Errorf("ask server %d: %w", c.PID, err)
 	}
 	return nil
@@ -134,6 +137,7 @@ func gone(err error) bool {
 // sweepAll removes the sockets of servers that have ended, except the socket with the pid
 // of this process.
 func sweepAll(ctx context.Context, state string) {
+	sweepLeft(ctx, state)
 	for {
 		clients, err := Clients(state)
 		if err != nil {
@@ -156,6 +160,33 @@ func sweepAll(ctx context.Context, state string) {
 	}
 }
 
+// sweepLeft removes the sockets that sweep and Listener.listen left under other names because
+// their process was killed. If a server still listens on one, that socket gets its final name
+// back.
+func sweepLeft(ctx context.Context, state string) {
+	dir, err := os.Open(Dir(state))
+	if err != nil {
+		return // the caller meets the same error
+	}
+	defer dir.Close()
+	entries, err := dir.ReadDir(maxLeft)
+	if err != nil {
+		return
+	}
+	for _, e := range entries {
+		number, rest, ok := strings.Cut(e.Name(), ".sock.")
+		pid, err := strconv.Atoi(number)
+		if !ok || rest == "" || err != nil || pid <= 0 {
+			continue
+		}
+		// A server that starts is about to listen on such a socket.
+		if info, err := e.Info(); err != nil || time.Since(info.ModTime()) < leftFor {
+			continue
+		}
+		settle(ctx, dir, e.Name(), pid)
+	}
+}
+
 // sweep removes the socket of a server that has ended, and reports whether it removed the
 // socket. In the meantime a new server may have the same pid, and so the same socket name.
 // Therefore sweep first renames the socket to a name that no server uses, and then tests it
@@ -168,10 +199,16 @@ func sweep(ctx context.Context, state string, pid int) bool {
 	defer dir.Close()
 	name := socketName(pid)
 	aside := name + "." + rand.Text()
-	fd := int(dir.Fd())
-	if unix.Renameat(fd, name, fd, aside) != nil {
+	if unix.Renameat(int(dir.Fd()), name, int(dir.Fd()), aside) != nil {
 		return false
 	}
+	return settle(ctx, dir, aside, pid)
+}
+
+// settle removes a socket that was renamed if no server listens on it, and reports whether it
+// did. Otherwise the socket gets the final name of a server with the pid.
+func settle(ctx context.Context, dir *os.File, aside string, pid int) bool {
+	fd := int(dir.Fd())
 	conn, err := (&net.Dialer{}).DialContext(ctx, "unix", socketPath(dir, aside))
 	if gone(err) {
 		return unix.Unlinkat(fd, aside, 0) == nil
@@ -179,8 +216,10 @@ func sweep(ctx context.Context, state string, pid int) bool {
 	if err == nil {
 		conn.Close()
 	}
-	if unix.Renameat2(fd, aside, fd, name, unix.RENAME_NOREPLACE) != nil {
-		_ = unix.Unlinkat(fd, aside, 0) // an even newer server has taken the name
+	if unix.Renameat2(fd, aside, fd, socketName(pid), unix.RENAME_NOREPLACE) != nil {
+		// A server with the same pid has taken the name, so the one that answered has ended
+		// since.
+		_ = unix.Unlinkat(fd, aside, 0)
 	}
 	return false
 }
@@ -202,7 +241,8 @@ type From[T any] struct {
 }
 
 // Each requests a path from every server of a state directory. It skips a server that has
-// ended, and removes its socket.
+// ended, and removes its socket. Another error of one server is returned, without the answers
+// of the others.
 func Each[T any](ctx context.Context, state, path string) ([]From[T], error) {
 	for {
 		clients, err := Clients(state)

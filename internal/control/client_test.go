@@ -2,13 +2,17 @@ package control
 
 import (
 	"context"
+	"errors"
+	"io/fs"
 	"log/slog"
 	"net"
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
+	"time"
 )
 
 // serve starts a server in a state directory. It has no boxes.
@@ -72,6 +76,65 @@ func TestNoServerIsLost(t *testing.T) {
 	asking.Wait()
 	if lost > 0 {
 		t.Errorf("%d of %d servers cannot be found", lost, starts)
+	}
+}
+
+// A process that is killed while it renames a socket leaves the socket under another name.
+func TestSocketsThatWereLeft(t *testing.T) {
+	state := t.TempDir()
+	old := time.Now().Add(-2 * leftFor)
+	left := func(name string, at time.Time) string {
+		file := filepath.Join(Dir(state), name)
+		l, err := net.ListenUnix("unix", &net.UnixAddr{Name: file, Net: "unix"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.SetUnlinkOnClose(false)
+		t.Cleanup(func() { l.Close() })
+		if err := os.Chtimes(file, at, at); err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(name, "ended") || strings.HasSuffix(name, "new") {
+			l.Close()
+		}
+		return file
+	}
+	killed(t, state, 1<<30)
+	alive := left("1073741825.sock.ALIVE", old)
+	removed := []string{alive, left("1073741826.sock.ended", old), left("1073741827.sock.new", old)}
+	starting := left("1073741828.sock.new", time.Now())
+	other := left("note.sock.ended", old)
+	defer serve(t, state).Close(t.Context())
+	for _, name := range removed {
+		if _, err := os.Stat(name); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s: got %v, want it removed or renamed", name, err)
+		}
+	}
+	for _, kept := range []string{filepath.Join(Dir(state), "1073741825.sock"), starting, other} {
+		if _, err := os.Stat(kept); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// An answer that is too long is reported as such.
+func TestAnswerIsBounded(t *testing.T) {
+	state := t.TempDir()
+	size := 0
+	l, err := Listen(t.Context(), state, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		Respond(w, http.StatusOK, strings.Repeat("x", size))
+	}), slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close(t.Context())
+	size = maxAnswer - 3 // the text has two quotes and an end of line
+	if _, err := Each[string](t.Context(), state, "/x"); err != nil {
+		t.Error(err)
+	}
+	size = maxAnswer - 1
+	if _, err := Each[string](t.Context(), state, "/x"); err == nil || !strings.Contains(err.Error(), "the answer has more than 1048576 bytes") {
+		t.Errorf("got %v, want an error that says that the answer is too long", err)
 	}
 }
 

@@ -19,9 +19,12 @@ import (
 // Bounds of requests and answers.
 const (
 	maxMessage = 64 << 10        // size of a request in bytes
+	maxAnswer  = 1 << 20         // size in bytes of an answer that a client reads; handlers cut their lists so that they fit
 	patience   = 5 * time.Second // time for reading a request; an answer has twice as long
 	linger     = 2 * time.Second // time for the answers that are still written when the listener closes
 	maxServers = 64              // number of servers that a command uses
+	maxLeft    = 1024            // number of files among which a server that starts looks for sockets of killed processes
+	leftFor    = time.Minute     // age at which a socket that no server uses by its name is left behind
 )
 
 // Listener answers the requests of other commands.
