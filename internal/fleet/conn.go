@@ -92,7 +92,7 @@ const (
 type conn struct {
 	net.Conn
 
-	turns turns     // at a worker, the order of its answers; at a front, only whether the link is slow
+	turns turns     // at a worker, the order of its answers; at a front, only whether the connection is slow
 	tail  tailProbe // shows the loss of the last packet
 	first *conn     // at a worker, the first connection of the link whose bulk connection this is; nil for a first connection
 

@@ -18,7 +18,8 @@ import (
 // started. The next arguments are the kind of the process and the server's mark.
 const childArgument = "belljar-test-upstream-child"
 
-// lifetime is the time after which every process ends, also if its test does not end it.
+// lifetime is the time after which a process that lingers ends, also if its test does not end
+// it. A server that reads ends at the end of its input, so with its client at the latest.
 const lifetime = 10 * time.Minute
 
 // life returns a context that ends after lifetime.

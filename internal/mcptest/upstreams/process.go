@@ -35,8 +35,8 @@ func (s Server) Command(t testing.TB) []string {
 	return []string{self, serverArgument, string(text)}
 }
 
-// NeedsProcess reports whether Start refuses the server. The reason is an act that needs a
-// process of its own, if the server is valid.
+// NeedsProcess reports whether Start refuses the server: because an act needs a process of its
+// own, or because the server is not valid.
 func (s Server) NeedsProcess() bool { return s.check(false) != nil }
 
 // Main runs a server, or a child process of a server, if this process was started as one, and

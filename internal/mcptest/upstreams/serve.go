@@ -81,8 +81,9 @@ type exit struct{ status int }
 
 func (e exit) Error() string { return fmt.Sprintf("exit status %d", e.status) }
 
-// run serves until the end of input, an act that ends the server, or the end of ctx, and
-// returns the exit status. The goroutines of Forever may continue until a write fails.
+// run serves until the end of input or an act that ends the server, and returns the exit
+// status. The end of ctx ends the act Linger. The goroutines of Forever may continue until a
+// write fails.
 func (c *conversation) run(ctx context.Context, in io.Reader) int {
 	err := c.serve(ctx, in)
 	if ended, ok := errors.AsType[exit](err); ok {
