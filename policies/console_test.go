@@ -88,8 +88,8 @@ func TestProvider(t *testing.T) {
 		{plain, claims("email", "x@a.example", "email_verified", false), "no condition of the provider holds for it"},
 		{plain, claims(), "no condition of the provider holds for it"},
 		{plain, claims("groups", nil, "email", "x@a.example"), `the condition "\"ops\" in claims.groups" cannot be evaluated: no such key: groups`},
-		{plain, claims("sub", nil), "its claim sub is missing, or is not a short text of ASCII without brackets"},
-		{plain, claims("sub", 7), "its claim sub is missing, or is not a short text of ASCII without brackets"},
+		{plain, claims("sub", nil), "its claim sub is missing, or is not a short text of ASCII without parentheses"},
+		{plain, claims("sub", 7), "its claim sub is missing, or is not a short text of ASCII without parentheses"},
 		{plain, claims("sub", strings.Repeat("s", 200)), "the issuer and its claim sub have 228 bytes, and the logs keep 200 of a name"},
 	} {
 		who, why := tt.p.Person(tt.claims)

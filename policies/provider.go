@@ -44,12 +44,12 @@ const (
 // Person returns the person who may use the console, by the claims of an ID token whose
 // signature was checked. The person's name begins with the issuer and the subject, which no
 // other person has, and is never too long for a log. The claim with a name is added in
-// brackets; a claim that is not fit to be shown, or too long, is left out. If nobody may
+// parentheses; a claim that is not fit to be shown, or too long, is left out. If nobody may
 // use the console with these claims, why is the reason.
 func (p *Provider) Person(claims map[string]any) (who Person, why string) {
 	subject, ok := claims["sub"].(string)
 	if !ok || !isSubject(subject) {
-		return who, "its claim sub is missing, or is not a short text of ASCII without brackets"
+		return who, "its claim sub is missing, or is not a short text of ASCII without parentheses"
 	}
 	name := p.URL + "|" + subject
 	if len(name) > maxPersonName {

@@ -120,7 +120,7 @@ var providerShape = &shape{
 		{"scopes", aList(textLike(scopePattern, "groups"), maxScopes), "Scopes that are requested in addition to openid.", false},
 		{"algorithms", someTexts(aWord(Algorithms...)), "How its ID tokens may be signed. Without it: RS256, PS256, ES256 and EdDSA.", false},
 		{"addresses", someTexts(aText("10.20.0.0/16")), "Addresses that are not public, which its hosts may have.", false},
-		{"name", aText("email"), "The claim with the name of a person, which is shown in brackets after the issuer and the subject.", false},
+		{"name", aText("email"), "The claim with the name of a person, which is shown in parentheses after the issuer and the subject.", false},
 		{"roles", aFullList(roleShape.ref(), maxTenantWhens), "Who may log in, and in which role. The first entry whose condition is true counts.", true},
 	},
 }

@@ -26,7 +26,7 @@ type Condition interface {
 }
 
 // Input is what a condition can look at. The name of each variable is in
-// brackets.
+// parentheses.
 type Input struct {
 	Tool, Tenant, Session, Profile, Upstream string // (tool, tenant, session, profile, upstream)
 

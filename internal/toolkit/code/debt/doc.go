@@ -3,7 +3,7 @@
 //
 // A comment admits debt by a marker (TODO, FIXME, XXX, HACK, BUG, KLUDGE) or by a phrase
 // such as "not implemented yet" or "ugly workaround". A marker begins a sentence, or a
-// colon or a name in brackets follows it. Strings are never searched. The kind and the
+// colon or a name in parentheses follows it. Strings are never searched. The kind and the
 // severity of the debt follow from the marker and the words of the remark.
 //
 // The files, each calling those below it:

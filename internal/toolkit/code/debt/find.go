@@ -21,7 +21,7 @@ type Remark struct {
 	Kind     Kind     `json:"kind" jsonschema:"kind of debt"`
 	Severity Severity `json:"severity" jsonschema:"how much it matters"`
 	Marker   string   `json:"marker,omitempty" jsonschema:"such as TODO; absent if a phrase was found instead"`
-	Author   string   `json:"author,omitempty" jsonschema:"name in brackets after the marker"`
+	Author   string   `json:"author,omitempty" jsonschema:"name in parentheses after the marker"`
 	Text     string   `json:"text" jsonschema:"what is to be done, at most 240 bytes"`
 }
 

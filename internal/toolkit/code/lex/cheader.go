@@ -178,7 +178,7 @@ func (c *clang) bracket(j int, d *cDeclaration) {
 			return
 		}
 	default:
-		// The name may be in brackets: (f)(a), or (*f(a))(b), which returns a function.
+		// The name may be in parentheses: (f)(a), or (*f(a))(b), which returns a function.
 		k := j + 1
 		for c.op(k) == '*' || c.op(k) == '&' || c.op(k) == kwModifier {
 			c.steps++

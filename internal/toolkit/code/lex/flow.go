@@ -39,7 +39,7 @@ const (
 	flowScope          // declarations: a file, a namespace, a type
 	flowBlock          // statements
 	flowTry            // a block that catch or finally may follow
-	flowGroup          // an expression in brackets
+	flowGroup          // an expression in parentheses
 	flowConst          // the constants of an enumeration of Java
 
 	// No bracket ends a frame of the following kinds.
