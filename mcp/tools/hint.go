@@ -12,14 +12,18 @@ import (
 // hint returns a text that names the limit of the sandbox that a program has probably met.
 // Such a program reports the error of a broken machine, for example a name that cannot be
 // resolved or a full disk, and an agent would try to repair the machine. hint is empty if
-// the command succeeded, or if its output does not look like a limit.
+// the command succeeded or was stopped, or if neither its output nor its status looks like a
+// limit.
 func hint(g policies.Grant, r sandbox.Result, said string) string {
 	if r.Status != sandbox.Exited || r.Code == 0 {
 		return ""
 	}
 	for _, w := range walls {
 		if w.offline && (g.Network() != policies.NetworkNone || len(r.Blocked) > 0) {
-			continue // the result names what was refused
+			continue // a box with a network has no such limit, and a result with Blocked names what was refused
+		}
+		if w.protected && (g.Workspace() != policies.AccessWrite || g.Protect().Off) {
+			continue
 		}
 		for _, sound := range w.sounds {
 			if strings.Contains(said, sound) {
@@ -39,7 +43,8 @@ type wall struct {
 	signal syscall.Signal // signal that the kernel sends at the limit; 0 if none
 	says   func(policies.Grant) string
 
-	offline bool // the limit exists only if the box has no network
+	offline   bool // the limit exists only if the box has no network
+	protected bool // the limit exists only if parts of a writable workspace are protected
 }
 
 var walls = []wall{
@@ -58,20 +63,18 @@ var walls = []wall{
 		},
 	},
 	{
-		sounds: []string{"could not write config file", "Device or resource busy"},
+		protected: true,
+		sounds:    []string{"could not write config file", "Device or resource busy"},
 		says: func(policies.Grant) string {
-			return "the configuration and hooks of a repository that was in /workspace before the box was opened, and the settings of editors, shells and agents there, " +
-				"cannot be changed from a box. Set what one command needs with `git -c NAME=VALUE` or with an environment variable, or ask the person to make the change."
+			return "some files of /workspace cannot be changed from a box: the configuration and hooks of a repository that existed before the box was opened, " +
+				"and the settings of editors, shells and agents. If this is one of them, set what one command needs with `git -c NAME=VALUE` or with an environment variable, " +
+				"or ask the person to make the change."
 		},
 	},
 	{
 		sounds: []string{"Read-only file system", "read-only file system"},
 		says: func(g policies.Grant) string {
-			places := "/tmp and /home/agent"
-			if a := g.Workspace(); a == policies.AccessWrite || a == policies.AccessOverlay {
-				places = "/workspace (except settings that a person's tools would run), " + places
-			}
-			return fmt.Sprintf("profile %q lets commands write to %s, and to nothing else.", g.Profile(), places)
+			return fmt.Sprintf("profile %q lets commands write to %s; most other places are read-only.", g.Profile(), writable(g))
 		},
 	},
 	{
@@ -99,7 +102,7 @@ var walls = []wall{
 	{
 		sounds: []string{"fork: retry: Resource temporarily unavailable", "Cannot fork", "fork: Resource temporarily unavailable"},
 		says: func(g policies.Grant) string {
-			return fmt.Sprintf("at most %d processes and threads may run in this session; run fewer at once.", g.Limits().Pids)
+			return fmt.Sprintf("at most %d processes and threads may run at the same time in the box of profile %q; run fewer at once.", g.Limits().Pids, g.Profile())
 		},
 	},
 	{
@@ -117,6 +120,23 @@ func (w wall) hint(g policies.Grant) string {
 		return w.says(g)
 	}
 	return "sandbox: " + w.says(g)
+}
+
+// writable returns a text with the places that commands may write to.
+func writable(g policies.Grant) string {
+	var places []string
+	switch {
+	case g.Workspace() == policies.AccessWrite && !g.Protect().Off:
+		places = append(places, "/workspace (except settings that a person's tools would run)")
+	case g.Workspace() == policies.AccessWrite, g.Workspace() == policies.AccessOverlay:
+		places = append(places, "/workspace")
+	}
+	for _, m := range g.Mounts() {
+		if m.Writable {
+			places = append(places, m.Target)
+		}
+	}
+	return strings.Join(append(places, "/tmp", "/dev/shm"), ", ") + " and /home/agent"
 }
 
 // storageHolds returns a text about what a box can store outside its workspace.
