@@ -20,7 +20,7 @@ type Confidence string
 const (
 	High   Confidence = "high"   // no way to the function is known
 	Medium Confidence = "medium" // something that the text does not show could reach the function
-	Low    Confidence = "low"    // other projects can call the function
+	Low    Confidence = "low"    // code outside the project's text can call the function: it is exported, its class has a base, or it is in testdata
 )
 
 // Unreached is a function that nothing in the project reaches.
@@ -38,10 +38,11 @@ type Unreached struct {
 // all files of the project, because each may contain the name of a function.
 //
 // It follows names from the roots: the entry points, the tests, the text outside of
-// functions, and the functions that other projects can call. A function counts as reached
-// if a reached function contains its name anywhere. So a function that is used as a value
-// counts as reached, and a function that nothing reaches can count as reached because
-// another function has the same name.
+// functions, and the functions of low confidence. A function counts as reached if a reached
+// function contains its name where the name can mean this function: in Go as nameKey says,
+// in other languages anywhere in the code or in a string of less than 4 KiB. So a function that
+// is used as a value counts as reached, and a function that nothing reaches can count as reached
+// because another function has the same name.
 func Dead(ctx context.Context, files []*code.File) ([]Unreached, error) {
 	return NewProject(files).Dead(ctx)
 }
@@ -180,7 +181,7 @@ func (d *dead) read(file int) {
 	f := d.files[file]
 	own := &d.roots[file]
 	own.names = outward(f)
-	if !f.Language.Lexed() || f.Language == code.Shell && len(f.Funcs) == 0 {
+	if !f.Language.Lexed() {
 		return
 	}
 	r := reader{dead: d, file: f, where: d.where(file), id: d.first[file]}
@@ -359,17 +360,22 @@ func (d *dead) list() (all []Unreached) {
 		}
 		fn := &d.files[c.file].Funcs[c.at]
 		u := Unreached{Path: d.files[c.file].Path, Name: cmp.Or(fn.Label, fn.Name), Line: fn.Line, First: fn.First, Last: fn.Last, Confidence: c.cap, Reason: "nothing in the project names it"}
-		for n, from := range d.keys[c.key].by {
+		others := 0 // functions that contain the name, without the function itself
+		for _, from := range d.keys[c.key].by {
 			if int(from) == id {
 				continue
 			}
 			u.Reason = "only functions that nothing reaches name it"
-			// if more functions contain the name, the rest are not examined
-			if u.Confidence == High && (d.funcs[from].cap != High || n == maxSame) {
+			switch {
+			case u.Confidence != High:
+			case others == maxSame:
+				u.Confidence = Medium
+				u.Reason += ", and they are too many to examine all of them"
+			case d.funcs[from].cap != High:
 				u.Confidence = Medium
 				u.Reason += ", and one of them could be reached after all"
 			}
-			if n == maxSame || u.Confidence != High {
+			if others++; u.Confidence != High {
 				break
 			}
 		}

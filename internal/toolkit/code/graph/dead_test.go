@@ -2,6 +2,7 @@ package graph
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -189,6 +190,37 @@ plugin.setup()
 	want := []string{"high a.ts:10 gone", "high a.ts:12 later"}
 	if diff := cmp.Diff(want, found(t, files)); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// The main script of a project often has no functions, and calls those of a library.
+func TestDeadInShell(t *testing.T) {
+	files := parsed(map[string]string{
+		"lib.sh":  "used() { :; }\ngone() { :; }\nquoted() { :; }\n",
+		"main.sh": ". ./lib.sh\nused \"$(quoted)\"\n",
+	})
+	if diff := cmp.Diff([]string{"low lib.sh:2 gone"}, found(t, files)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// A report that not all functions that contain the name were examined says so.
+func TestDeadNamedByMany(t *testing.T) {
+	var b strings.Builder
+	b.WriteString("package main\nfunc main() {}\n")
+	for i := range 2 * maxSame {
+		if i == maxSame {
+			b.WriteString("func gone() { gone() }\n")
+		}
+		fmt.Fprintf(&b, "func f%d() { gone() }\n", i)
+	}
+	dead, err := Dead(t.Context(), parsed(map[string]string{"a.go": b.String()}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := slices.IndexFunc(dead, func(u Unreached) bool { return u.Name == "gone" })
+	if want := "only functions that nothing reaches name it, and they are too many to examine all of them"; at < 0 || dead[at].Confidence != Medium || dead[at].Reason != want {
+		t.Errorf("got %+v, want gone with the confidence %s and %q", dead, Medium, want)
 	}
 }
 

@@ -19,7 +19,7 @@ import (
 func language(path string) code.Language {
 	for ext, l := range map[string]code.Language{
 		".go": code.Go, ".py": code.Python, ".rs": code.Rust, ".ts": code.TypeScript, ".tsx": code.TSX,
-		".js": code.JavaScript, ".c": code.C, ".h": code.C, ".cpp": code.CPP, ".java": code.Java,
+		".js": code.JavaScript, ".c": code.C, ".h": code.C, ".cpp": code.CPP, ".java": code.Java, ".sh": code.Shell,
 	} {
 		if strings.HasSuffix(path, ext) {
 			return l
