@@ -107,7 +107,7 @@ func (r *row) measure(ctx context.Context, all []function, workers int) {
 }
 
 // inSteps calls do for all of n functions, 64 at a time, in up to workers goroutines. Each
-// goroutine has its own T to work with.
+// goroutine has its own T to work with. When ctx ends, inSteps leaves out the rest.
 func inSteps[T any](ctx context.Context, n, workers int, do func(from, to int, with *T)) {
 	const step = 64
 	var next atomic.Int64
@@ -130,7 +130,7 @@ func inSteps[T any](ctx context.Context, n, workers int, do func(from, to int, w
 // idioms rewrites the tokens of functions so that common idioms are written in one way.
 type idioms struct {
 	tokens []uint32
-	closes []bool // for each open bracket: whether its tokens are kept
+	closes []bool // for each open parenthesis: whether its tokens are kept
 	runs   []uint64
 	seen   []uint64 // hash table of the runs so far; each has bit 32 set, which no run has
 	// scatter is a random factor for the places of runs in the table, so that no text can
@@ -184,7 +184,8 @@ func (w *idioms) rewrite(r *row, file int, s span) {
 			w.operator(r, file, s, i, f.Of(t))
 			continue
 		}
-		switch f.Of(t) {
+		word := f.Of(t)
+		switch word {
 		case "nil", "null", "None", "undefined", "true", "false", "True", "False":
 			w.tokens = append(w.tokens, anyLiteral)
 		case "self", "this":
@@ -193,26 +194,52 @@ func (w *idioms) rewrite(r *row, file int, s span) {
 				continue
 			}
 			w.tokens = append(w.tokens, anyName)
-		case "var", "let", "const", "mut", "final", "auto": // left out, so that a declaration equals an assignment
-		case "while", "for", "loop":
-			w.tokens = append(w.tokens, opLoop)
-		case "elif":
-			w.tokens = append(w.tokens, opElse, opIf)
-		case "else":
-			w.tokens = append(w.tokens, opElse)
-		case "if":
-			w.tokens = append(w.tokens, opIf)
-		case "func", "fn", "def", "function":
-			w.tokens = append(w.tokens, opFunc)
-		case "not":
-			w.tokens = append(w.tokens, opNot)
-		case "and":
-			w.tokens = append(w.tokens, opAnd)
-		case "or":
-			w.tokens = append(w.tokens, opOr)
 		default:
+			if t.Kind == code.Keyword || reserved(f.Language, word) {
+				w.keyword(word, r.canon[i])
+				continue
+			}
 			w.tokens = append(w.tokens, r.canon[i])
 		}
+	}
+}
+
+// reserved reports whether a word that the language's lexer gives as a name is hardly ever a
+// name: the language reserves it only in some places, or in some of its versions.
+func reserved(l code.Language, word string) bool {
+	switch word {
+	case "let":
+		return l == code.JavaScript || l == code.TypeScript || l == code.TSX
+	case "var":
+		return l == code.Java
+	case "not", "and", "or":
+		return l == code.CPP
+	}
+	return false
+}
+
+// keyword appends the tokens for a keyword. canon is its token if it belongs to no idiom.
+func (w *idioms) keyword(word string, canon uint32) {
+	switch word {
+	case "var", "let", "const", "mut", "final", "auto": // left out, so that a declaration equals an assignment
+	case "while", "for", "loop":
+		w.tokens = append(w.tokens, opLoop)
+	case "elif":
+		w.tokens = append(w.tokens, opElse, opIf)
+	case "else":
+		w.tokens = append(w.tokens, opElse)
+	case "if":
+		w.tokens = append(w.tokens, opIf)
+	case "func", "fn", "def", "function":
+		w.tokens = append(w.tokens, opFunc)
+	case "not":
+		w.tokens = append(w.tokens, opNot)
+	case "and":
+		w.tokens = append(w.tokens, opAnd)
+	case "or":
+		w.tokens = append(w.tokens, opOr)
+	default:
+		w.tokens = append(w.tokens, canon)
 	}
 }
 
@@ -228,7 +255,7 @@ func (w *idioms) operator(r *row, file int, s span, i int, text string) {
 		}
 		w.tokens = append(w.tokens, r.canon[i])
 	case "(":
-		stays := false // true for a call; false for an expression in brackets
+		stays := false // true for a call; false for an expression in parentheses
 		if i > s.begin {
 			before := r.text(file, i-1)
 			stays = r.canon[i-1] == anyName || before == ")" || before == "]"
