@@ -86,8 +86,8 @@ func (b *builder) fileSystem(kind string, options ...[2]string) (fs, tree boxini
 	return fs, b.Call(unix.SYS_FSMOUNT, fs, unix.FSMOUNT_CLOEXEC, unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV).Save()
 }
 
-// knob writes one kernel setting. If opening its file fails with the errno absent, this
-// kernel lacks the setting, and nothing is written.
+// knob writes one kernel setting. If opening its file fails with the errno absent
+// (boxinit.AnyError for any), this kernel lacks the setting, and nothing is written.
 func (b *builder) knob(name, value string, absent syscall.Errno) {
 	f := b.Call(unix.SYS_OPENAT, atFDCWD, name, unix.O_WRONLY|unix.O_CLOEXEC).Ignore(absent, 1).Save()
 	b.Call(unix.SYS_WRITE, f, value, len(value))

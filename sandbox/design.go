@@ -33,7 +33,7 @@ func (s *Supervisor) plan(g policies.Grant, uid int, image *images.Tree, w *Work
 	l := g.Limits().BoxLimits
 	p := &plan{
 		links: map[string]string{}, files: boxFiles(shellOf(image)),
-		base: -1, tree: -1, area: -1, filter: s.filters.plain, nested: s.nested(),
+		template: -1, tree: -1, area: -1, filter: s.filters.plain, nested: s.nested(),
 		limits: l, network: g.Network(), hostFacts: s.host,
 	}
 	if g.NestsNamespaces() {

@@ -14,7 +14,7 @@ type plan struct {
 	pins      []protect.Pin      // protected paths of the workspace
 	links     map[string]string  // targets of links, by path in the box
 	files     map[string]string  // contents of small read-only files, by path in the box
-	base      int                // template that is the box's root, or -1 if the init makes one
+	template  int                // template that is the box's root, or -1 if the init makes one
 	made      map[string]bool    // what the template contains
 	keeps     bool               // whether what the box writes to is made to outlive the init
 	kept      bool               // whether tree, and area unless it is on disk, were kept from an earlier init
@@ -68,6 +68,12 @@ func (p *plan) overlaid() bool {
 	return p.tree >= 0 || slices.ContainsFunc(p.mounts, func(m mount) bool { return m.layer })
 }
 
+// imaged reports whether one of the trees is an image. Then the root of the box is a read-only
+// overlay.
+func imaged(mounts []mount) bool {
+	return slices.ContainsFunc(mounts, func(m mount) bool { return m.root })
+}
+
 // passed returns the trees that the supervisor made itself, in order, then the template,
 // the overlay, and the area last.
 func (p *plan) passed() []int {
@@ -77,8 +83,8 @@ func (p *plan) passed() []int {
 			files = append(files, m.file)
 		}
 	}
-	if p.base >= 0 {
-		files = append(files, p.base)
+	if p.template >= 0 {
+		files = append(files, p.template)
 	}
 	if p.tree >= 0 {
 		files = append(files, p.tree)

@@ -63,7 +63,7 @@ var (
 //  6. the init drops every right that commands do not need; the filter comes last.
 func (p *plan) script() *boxinit.Script {
 	b := &builder{Script: boxinit.NewScript(len(p.passed())), made: map[string]bool{"/": true}}
-	if p.base >= 0 {
+	if p.template >= 0 {
 		b.made = p.made
 	}
 	p.begin(b)
@@ -180,7 +180,7 @@ func (p *plan) trees(b *builder) {
 		}
 	}
 	b.Step("mount the root")
-	if p.base >= 0 {
+	if p.template >= 0 {
 		b.Call(unix.SYS_MOVE_MOUNT, b.clone(boxinit.Slot(passed)), "", atFDCWD, base, unix.MOVE_MOUNT_F_EMPTY_PATH)
 	} else {
 		b.bounds = b.Bytes(make([]byte, boundsSize))
@@ -236,7 +236,7 @@ func (p *plan) pin(b *builder) {
 // further file system has a price (see emptyDir). It cannot be there with an image, whose
 // root is a read-only overlay, or with the certificates of trust, whose size is not known.
 func (p *plan) together() bool {
-	return p.area < 0 && p.base < 0 && len(p.authority) == 0 && !slices.ContainsFunc(p.mounts, func(m mount) bool { return m.root })
+	return p.area < 0 && p.template < 0 && len(p.authority) == 0 && !imaged(p.mounts)
 }
 
 // boundsSize is room for the text that bound writes, in bytes.
@@ -246,7 +246,7 @@ const boundsSize = 96
 // are those of the storage plus what was made so far: each small file takes whole
 // pages, and each name an inode.
 func (p *plan) bound(b *builder) {
-	if p.base >= 0 {
+	if p.template >= 0 {
 		return
 	}
 	size, files := int64(1<<20), int64(512)
@@ -387,12 +387,12 @@ func (p *plan) knobs(b *builder) {
 	b.knob("/proc/sys/user/max_inotify_watches", strconv.Itoa(p.watches), unix.ENOENT)
 	// Ports below 1024 are the box's own; nobody else can reach them. Kernels
 	// without the knob just keep them closed.
-	b.knob("/proc/sys/net/ipv4/ip_unprivileged_port_start", "0", 0xffff)
+	b.knob("/proc/sys/net/ipv4/ip_unprivileged_port_start", "0", boxinit.AnyError)
 	if p.network != policies.NetworkNone {
 		// All connections to one name have the same two addresses, so their ports must soon
 		// be free again.
-		b.knob("/proc/sys/net/ipv4/tcp_tw_reuse", "1", 0xffff)
-		b.knob("/proc/sys/net/netfilter/nf_conntrack_tcp_timeout_time_wait", "1", 0xffff)
+		b.knob("/proc/sys/net/ipv4/tcp_tw_reuse", "1", boxinit.AnyError)
+		b.knob("/proc/sys/net/netfilter/nf_conntrack_tcp_timeout_time_wait", "1", boxinit.AnyError)
 	}
 }
 

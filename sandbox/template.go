@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
 	"sync"
 	"time"
 
@@ -52,7 +51,7 @@ const stepTemplate = "clone the template"
 // templated reports whether the root of p can be shared. The root of an image is
 // an overlay, and the certificates of a door are for one box.
 func (p *plan) templated() bool {
-	return len(p.authority) == 0 && !slices.ContainsFunc(p.mounts, func(m mount) bool { return m.root })
+	return len(p.authority) == 0 && !imaged(p.mounts)
 }
 
 // useTemplate gives p a template as its root, if there is one. It also finds out
@@ -62,9 +61,9 @@ func (p *plan) templated() bool {
 func (s *Supervisor) useTemplate(ctx context.Context, p *plan) {
 	b := &builder{Script: boxinit.NewScript(0), made: map[string]bool{"/": true}, sealed: true}
 	if p.templated() {
-		p.template(b)
+		p.addTemplate(b)
 	} else {
-		(&plan{tree: -1, hostFacts: p.hostFacts}).template(b)
+		(&plan{tree: -1, hostFacts: p.hostFacts}).addTemplate(b)
 	}
 	text, err := b.Encode()
 	if err != nil {
@@ -98,7 +97,7 @@ func (s *Supervisor) useTemplate(ctx context.Context, p *plan) {
 		return
 	}
 	if fd, err := unix.FcntlInt(uintptr(t.file), unix.F_DUPFD_CLOEXEC, 0); err == nil {
-		p.base, p.made, p.keeps = fd, b.made, keeps
+		p.template, p.made, p.keeps = fd, b.made, keeps
 	}
 }
 
@@ -130,9 +129,9 @@ func (t *templates) close() {
 	}
 }
 
-// template adds the calls by which an init makes the root of p and hands it over. b.made
+// addTemplate adds the calls by which an init makes the root of p and hands it over. b.made
 // then says what the root contains, except for mount points that belong in another mount.
-func (p *plan) template(b *builder) {
+func (p *plan) addTemplate(b *builder) {
 	p.begin(b)
 	b.Step("make the template")
 	fs, tree := b.fileSystem("tmpfs", [2]string{"mode", "755"}, [2]string{"size", "1m"}, [2]string{"nr_inodes", "4096"})

@@ -304,7 +304,7 @@ func bareMake(script []byte) (uint32, syscall.Errno) {
 		}
 		r, _, errno := syscall.RawSyscall6(uintptr(o.number), a[0], a[1], a[2], a[3], a[4], a[5])
 		if errno != 0 {
-			if o.ignore != anyError && syscall.Errno(o.ignore) != errno {
+			if o.ignore != AnyError && syscall.Errno(o.ignore) != errno {
 				return uint32(o.step), errno
 			}
 			i += int(o.skip)

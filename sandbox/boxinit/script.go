@@ -31,7 +31,7 @@ type op struct {
 	number uint32
 	step   uint16
 	save   int16     // slot of the result, or -1
-	ignore uint16    // errno to ignore; anyError ignores all
+	ignore uint16    // errno to ignore; AnyError ignores all
 	skip   uint16    // number of calls to leave out after an ignored error
 	kinds  [6]uint8  // kinds of the arguments
 	_      [6]uint8  //
@@ -47,8 +47,8 @@ const (
 	kindSlot
 )
 
-// anyError, as the errno to ignore, means every errno.
-const anyError = 0xffff
+// AnyError, as the errno to ignore, means every errno.
+const AnyError = 0xffff
 
 // callStore is not a system call: the init copies the second argument to the
 // address in the first. The third is its size in bytes.
@@ -170,7 +170,7 @@ func (c *Call) Ignore(errno syscall.Errno, skip int) *Call {
 }
 
 // IgnoreAll does the same as Ignore, for every error.
-func (c *Call) IgnoreAll(skip int) *Call { return c.Ignore(anyError, skip) }
+func (c *Call) IgnoreAll(skip int) *Call { return c.Ignore(AnyError, skip) }
 
 // Score names the descriptor of /proc/self/oom_score_adj. With it the init makes its
 // children the first processes to be killed when memory runs out.
