@@ -218,6 +218,13 @@ func (b *Box) KnownExecs() (known []string, can bool) {
 	return slices.Collect(maps.Keys(v.files.known)), v.files.one
 }
 
+// SetBundles makes the boxes of a test look for the authorities of the host in these files.
+func SetBundles(t testing.TB, names ...string) {
+	before := bundles
+	bundles = names
+	t.Cleanup(func() { bundles = before })
+}
+
 // WithoutListeners makes the host of a test unable to show execs.
 func WithoutListeners(t testing.TB) {
 	before := execSupport

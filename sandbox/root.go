@@ -250,7 +250,10 @@ func (p *plan) bound(b *builder) {
 		return
 	}
 	size, files := int64(1<<20), int64(512)
-	if p.together() {
+	switch {
+	case len(p.authority) > 0:
+		size += bundleMost
+	case p.together():
 		page := int64(os.Getpagesize())
 		size, files = p.limits.Tmp, p.limits.TmpFiles+int64(len(b.made))
 		for _, text := range p.files {
@@ -536,3 +539,6 @@ func (p *plan) places(b *builder) {
 	b.dir("/proc")
 	p.small(b)
 }
+	if len(p.authority) > 0 {
+		b.dir(bundleDir)
+	}

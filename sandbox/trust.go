@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strconv"
 
 	"golang.org/x/sys/unix"
 )
@@ -19,12 +20,13 @@ import (
 // Files of the box's trust store.
 const (
 	authorityFile = "/etc/belljar/authority.pem" // the door's authority alone
-	bundleFile    = "/etc/belljar/bundle.pem"    // the door's authority and those of the host
 	storeFile     = "/etc/belljar/cacerts"       // the door's authority alone, for Java
+	bundleDir     = "/etc/belljar/bundle"
+	bundleFile    = bundleDir + "/all.pem" // the door's authority and those of the host, or of the image
 )
 
 // bundles are the files in which programs look for authorities, on Debian and on
-// Fedora. Either may be a link.
+// Fedora. Either may be a link. An image may have both.
 var bundles = []string{"/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt"}
 
 // stores are the files in which Java looks for authorities, in the packages of Debian and
@@ -44,27 +46,40 @@ var trustEnv = map[string]string{
 	"npm_config_cafile": bundleFile,
 }
 
-// trust writes the authority of the door and those of the host to one file, which replaces
-// the host's file in the box. It runs after the old root was unmounted, so that a link
-// cannot lead out of the box.
+// trust writes the authority of the door and those of the host, or of the image, to one file,
+// which replaces their file in the box. It runs after the old root was unmounted, so that a
+// link cannot lead out of the box.
 func (p *plan) trust(b *builder) {
 	if len(p.authority) == 0 {
 		return
 	}
 	b.Step("trust the egress door")
+	b.dir(bundleDir)
+	if imaged(p.mounts) { // the root is read-only already, so the bundle gets a file system of its own
+		_, tree := b.fileSystem("tmpfs", [2]string{"mode", "755"}, [2]string{"size", strconv.Itoa(2 * bundleMost)}, [2]string{"nr_inodes", "8"})
+		b.Call(unix.SYS_MOVE_MOUNT, tree, "", atFDCWD, bundleDir, unix.MOVE_MOUNT_F_EMPTY_PATH)
+	}
 	bundle := b.Call(unix.SYS_OPENAT, atFDCWD, bundleFile, unix.O_CREAT|unix.O_WRONLY|unix.O_CLOEXEC|unix.O_NOFOLLOW, 0o444).Save()
 	b.Call(unix.SYS_WRITE, bundle, b.Bytes(p.authority), len(p.authority))
 	for _, name := range bundles {
-		if _, err := os.Stat(name); err != nil {
+		if _, err := os.Stat(name); err != nil && !imaged(p.mounts) {
 			continue // this host does not have that file
 		}
-		host := b.Call(unix.SYS_OPENAT, atFDCWD, name, unix.O_RDONLY|unix.O_CLOEXEC).Ignore(unix.ENOENT, 2).Save()
-		b.Call(unix.SYS_SENDFILE, bundle, host, 0, bundleMost)
+		from := b.Call(unix.SYS_OPENAT, atFDCWD, name, unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NONBLOCK).Ignore(unix.ENOENT, 3).Save()
+		b.Call(unix.SYS_SENDFILE, bundle, from, 0, bundleMost)
 		b.Call(unix.SYS_MOUNT, bundleFile, name, 0, unix.MS_BIND, 0)
-		break
+		b.attr(name, 0, closed)
+		if !imaged(p.mounts) {
+			break
+		}
 	}
 	for _, name := range stores {
-		b.Call(unix.SYS_MOUNT, storeFile, name, 0, unix.MS_BIND, 0).IgnoreAll(0)
+		b.Call(unix.SYS_MOUNT, storeFile, name, 0, unix.MS_BIND, 0).IgnoreAll(1)
+		b.attr(name, 0, closed)
+	}
+	if imaged(p.mounts) {
+		b.Call(unix.SYS_CLOSE, bundle) // a mount with a file that is open for writing cannot become read-only
+		b.attr(bundleDir, 0, closed)
 	}
 }
 
