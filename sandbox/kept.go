@@ -10,7 +10,7 @@ import (
 
 // kept is what outlives the init of a box.
 type kept struct {
-	able    bool     // whether all that the box writes to is kept
+	able    bool     // whether all that the box writes to is kept, so that it may be parked
 	overlay int      // mount of its overlay workspace, or -1
 	storage int      // mount of its storage in memory, or -1
 	want    int      // number of mounts that the init has yet to hand over
@@ -60,7 +60,8 @@ func (k *kept) again(p *plan, area *storage) (err error) {
 		p.kept = true
 		p.area, err = unix.FcntlInt(uintptr(k.storage), unix.F_DUPFD_CLOEXEC, 0)
 	}
-	k.able, k.want = p.keeps, p.keeping()
+	// The downloads of a browser are in a file system of their own, which no other init gets.
+	k.able, k.want = p.keeps && p.downloads == 0, p.keeping()
 	return err
 }
 

@@ -100,6 +100,7 @@ head -c 3M </dev/zero >/tmp/else && echo else`)
 	if want := "one\nno two\nbounded\nfew\nnot run\nelse\n"; out != want {
 		t.Errorf("got\n%s\nwant\n%s", out, want)
 	}
+	unparked(t, b) // its downloads would be lost
 	plain, _ := browserGrants(t)
 	without, _ := openBox(t, plain)
 	if _, out := shell(t, without, "test -e /tmp/down || echo none"); out != "none\n" {

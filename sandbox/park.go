@@ -20,8 +20,8 @@ import (
 //     authority.
 //
 // A box that has more than that is not parked: for example a command or another
-// process, a System V object, a published port, or a directory of its storage
-// that a command has moved. A box is not parked either if this cannot be found out.
+// process, a System V object, a published port, a file system for the downloads of
+// a browser, or a directory of its storage that a command has moved. A box is not parked either if this cannot be found out.
 
 // restAfter is how long a box must be idle after its last command before it gives up its
 // warm shell, and again before it is parked. A person or a model that thinks for a minute
@@ -78,7 +78,7 @@ func (l *life) park() bool {
 		return false
 	}
 	defer l.waking.Unlock()
-	if !l.idle() || !b.init.holdsNothing() {
+	if !l.kept.able || !l.idle() || !b.init.holdsNothing() {
 		return false
 	}
 	if now, err := l.kept.find(b.means.area); err != nil || !slices.Equal(now, l.kept.places) {

@@ -311,6 +311,8 @@ func (f forBrowser) downloadArea(b *builder) {
 	_, area := b.fileSystem("tmpfs", [2]string{"mode", "1777"}, [2]string{"size", strconv.FormatInt(size, 10)}, [2]string{"nr_inodes", strconv.Itoa(downloadFiles)})
 	b.attr(area, 0, mountAttr{set: unix.MOUNT_ATTR_NOEXEC, propagation: unix.MS_PRIVATE})
 	b.Call(unix.SYS_MOVE_MOUNT, area, "", atFDCWD, in(dir), unix.MOVE_MOUNT_F_EMPTY_PATH)
+	// The directory does not exist: no storage with downloads is kept (kept.again). If it
+	// could, a command may have put a link in its place.
 }
 
 // downloadFiles bounds the inodes in it: a few files that wait, those that Chrome or the
