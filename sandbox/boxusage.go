@@ -11,11 +11,11 @@ import (
 
 // BoxUsage is what a box uses. A number that this host does not count is zero.
 type BoxUsage struct {
-	Memory    int64         // bytes that its processes have now, without the kernel's cache of files
-	CPU       time.Duration // processor time since the box was opened
+	Memory    int64         // bytes of its processes and of its files in memory; only of its processes if no cgroup counts them
+	CPU       time.Duration // processor time since the box was opened, or since its present init began if no cgroup counts it
 	Processes int64         // processes and threads, or only processes if no cgroup counts them
 	Network   int64         // bytes sent and received since the box was opened
-	Disk      int64         // bytes that the box has stored in /tmp and its home directory
+	Disk      int64         // bytes in its storage: /tmp, /dev/shm, /run and its home directory, without the downloads of a browser
 }
 
 // Used returns what the box uses.

@@ -9,7 +9,7 @@ import (
 	"belljar.dev/sandbox"
 )
 
-// The usage of a box grows with its commands, and is not lost while it is parked.
+// The usage of a box grows with its commands.
 func TestBoxUsage(t *testing.T) {
 	b, _ := openBox(t, policytest.GrantProfile(t, "fs: {system: true, workspace: ro}"))
 	before := b.Used()

@@ -27,7 +27,7 @@ type means struct {
 	group  *cgroup.Group
 	held   limit.Enforcements // how each limit of the box is enforced
 	null   *os.File           // os.DevNull to read from, for commands without stdin
-	area   *storage           // the place on disk of /tmp and home, or nil if they are in memory
+	area   *storage           // the place on disk of its storage, or nil if that is in memory
 	image  *images.Tree       // image below its root, or nil
 	door   *door              // the way out of the box
 	execs  *execView          // the programs that its commands start, or nil if exec is not watched

@@ -31,9 +31,9 @@ var storageDirs = []struct {
 }
 
 // masked are files and directories of /proc that show the host, or let a process
-// change it. readOnly are those that programs must be able to read. The lists
-// begin with the OCI default (moby/moby oci/defaults.go), which is made for
-// containers that have a root user.
+// change it. The list begins with the OCI default (moby/moby oci/defaults.go), which is
+// made for containers that have a root user. readOnly are those that programs must be able
+// to read.
 var (
 	masked = []string{
 		"/proc/acpi", "/proc/asound", "/proc/interrupts", "/proc/kcore", "/proc/keys", "/proc/latency_stats",
@@ -43,24 +43,27 @@ var (
 		// Counters of the whole machine, with which one tenant can time another.
 		"/proc/softirqs", "/proc/schedstat", "/proc/diskstats", "/proc/pressure",
 	}
-	// Only root of the host can write to the other files of /proc.
+	// Only root of the host can write to the other read-only paths of the OCI default.
 	readOnly = []string{"/proc/sys"}
 )
 
-// script returns the calls by which an init builds the box of p, and locks itself
-// and all that it will start. The descriptors of p.mounts are passed with it, in
+// script returns the calls by which an init builds the box of p and locks itself and all that
+// it will start. If each command has a pid namespace, process 1 of each locks itself instead,
+// by the calls of nest. The descriptors of p.passed must be sent with the script, in that
 // order.
 //
 // The order matters:
 //
 //  1. the host's trees are cloned before anything covers them, and nothing
 //     that is mounted from then on reaches the host;
-//  2. an empty tmpfs is made and filled, and becomes the root;
+//  2. the root is mounted: a clone of a template, an overlay on an image, or an empty
+//     tmpfs that is then filled;
 //  3. the host's root is unmounted, so no path leads to it any more;
 //  4. the kernel's knobs are set while they can be written, then made read-only;
 //  5. execs are watched, if the profile asks for it: from here on the init marks
 //     its own;
-//  6. the init drops every right that commands do not need; the filter comes last.
+//  6. the init, or process 1 of each command, drops every right that commands do not
+//     need; the filter comes last.
 func (p *plan) script() *boxinit.Script {
 	b := &builder{Script: boxinit.NewScript(len(p.passed())), made: map[string]bool{"/": true}}
 	if p.template >= 0 {
@@ -80,7 +83,8 @@ func (p *plan) script() *boxinit.Script {
 	}
 	p.bound(b)
 	b.Step("close the root")
-	b.closeFiles(scoreFile) // a file that is open for writing would prevent this
+	// The root cannot become read-only while a file in it is open for writing.
+	b.closeFiles(scoreFile)
 	b.attr("/", 0, mountAttr{set: unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV})
 	p.watch(b)
 	if p.nested {
@@ -91,8 +95,8 @@ func (p *plan) script() *boxinit.Script {
 	return b.Script
 }
 
-// nest adds the calls that process 1 of a command's own namespaces makes before
-// the command. The box's init does not change: no command can see it.
+// nest returns the calls that process 1 of a command's own namespaces makes before the
+// command. The box's init itself stays without these locks, because no command can see it.
 func (p *plan) nest() *boxinit.Script {
 	b := &builder{Script: boxinit.NewScript(0)}
 	b.Step("mount the command's /proc")
@@ -130,12 +134,11 @@ func (p *plan) begin(b *builder) {
 	b.Call(unix.SYS_PRCTL, unix.PR_SET_DUMPABLE, 1)
 	b.Call(unix.SYS_UMASK, 0)
 	// The init needs a session keyring of its own, because it would keep the supervisor's
-	// otherwise.
+	// otherwise. If the kernel refuses it, the filter still keeps every command from keys.
 	b.Call(unix.SYS_KEYCTL, unix.KEYCTL_JOIN_SESSION_KEYRING, 0).IgnoreAll(0)
 }
 
-// trees clones the host's trees, mounts the empty root over base and attaches
-// them there.
+// trees clones the host's trees, mounts the new root over base and attaches them there.
 func (p *plan) trees(b *builder) {
 	b.Step("clone the host's trees")
 	slots := make([]boxinit.Slot, len(p.mounts))
@@ -232,9 +235,11 @@ func (p *plan) pin(b *builder) {
 	}
 }
 
-// together reports whether the box's storage is in the file system of its root, because a
-// further file system has a price (see emptyDir). It cannot be there with an image, whose
-// root is a read-only overlay, or with the certificates of trust, whose size is not known.
+// together reports whether the box's storage is in the file system of its root. It is, where
+// it can be: a further file system has a price (see emptyDir). It cannot be there with an
+// image, whose root is a read-only overlay; with a template, which nobody can write to; with
+// the certificates of trust, whose size is not known; or if the storage exists already, on
+// disk or from an earlier init.
 func (p *plan) together() bool {
 	return p.area < 0 && p.template < 0 && len(p.authority) == 0 && !imaged(p.mounts)
 }
@@ -306,17 +311,17 @@ func (f forBrowser) downloadArea(b *builder) {
 		return
 	}
 	dir := policies.BrowserDownloads
+	// The directory does not exist: no storage with downloads is kept (kept.again). If it
+	// could, a command may have put a link in its place.
 	b.Call(unix.SYS_MKDIRAT, atFDCWD, in(dir), 0o755)
 	size := f.downloads + downloadFiles*int64(os.Getpagesize()) // each file takes whole pages
 	_, area := b.fileSystem("tmpfs", [2]string{"mode", "1777"}, [2]string{"size", strconv.FormatInt(size, 10)}, [2]string{"nr_inodes", strconv.Itoa(downloadFiles)})
 	b.attr(area, 0, mountAttr{set: unix.MOUNT_ATTR_NOEXEC, propagation: unix.MS_PRIVATE})
 	b.Call(unix.SYS_MOVE_MOUNT, area, "", atFDCWD, in(dir), unix.MOVE_MOUNT_F_EMPTY_PATH)
-	// The directory does not exist: no storage with downloads is kept (kept.again). If it
-	// could, a command may have put a link in its place.
 }
 
-// downloadFiles bounds the inodes in it: a few files that wait, those that Chrome or the
-// browser's owner is still removing, and the root.
+// downloadFiles is the number of inodes of the file system for downloads: for a few files
+// that wait, those that Chrome or the browser's owner is still removing, and the root.
 const downloadFiles = 64
 
 // small makes the box's own small files and links.
@@ -369,8 +374,9 @@ func (p *plan) knobs(b *builder) {
 	copy(request, "lo")
 	request[unix.IFNAMSIZ] = unix.IFF_UP | unix.IFF_RUNNING
 	b.Call(unix.SYS_IOCTL, s, unix.SIOCSIFFLAGS, b.Bytes(request))
-	// No namespace can be made inside, whatever a system call filter may miss
-	// (namespaces(7)): clone3 passes its flags where no filter can read them.
+	// Apart from those of nestKnobs, no namespace can be made by a command, whatever a system
+	// call filter may miss (namespaces(7)): clone3 passes its flags where no filter can read
+	// them.
 	b.Step("close the namespaces")
 	knobs := []string{"ipc", "uts", "cgroup", "time"}
 	if p.nests == 0 {
@@ -386,8 +392,8 @@ func (p *plan) knobs(b *builder) {
 		b.knob("/proc/sys/user/max_"+k+"_namespaces", "0", unix.ENOENT)
 	}
 	p.nestKnobs(b)
-	// A box's watches also count against the limits of the user who started
-	// belljar, and must not use them up (inotify(7)).
+	// A box's watches also count against the limits of the user who started belljar
+	// (inotify(7)), so one box gets only a part of them: see readHost.
 	b.knob("/proc/sys/user/max_inotify_instances", "32", unix.ENOENT)
 	b.knob("/proc/sys/user/max_inotify_watches", strconv.Itoa(p.watches), unix.ENOENT)
 	// Ports below 1024 are the box's own; nobody else can reach them. Kernels
@@ -440,9 +446,9 @@ var rlimits = []struct {
 	{unix.RLIMIT_NPROC, func(p *plan) uint64 { return p.procs }},
 }
 
-// lock gives up, for the init and for all that it will start, everything that
-// is not needed to run commands. It happens once; commands inherit it and cost
-// no more than an exec.
+// lock gives up, for a process and for all that it will start, everything that is not needed
+// to run commands. Without pid namespaces of commands it happens once, in the init: commands
+// inherit it and cost no more than an exec.
 func (p *plan) lock(b *builder) {
 	b.Step("set resource limits")
 	b.Call(unix.SYS_PRLIMIT64, 0, unix.RLIMIT_CORE, b.Words(0, 0), 0)
@@ -467,7 +473,7 @@ func (p *plan) lock(b *builder) {
 	b.Call(unix.SYS_PRCTL, unix.PR_SET_NO_NEW_PRIVS, 1)
 	b.Call(unix.SYS_UMASK, 0o022)
 	p.landlock.add(b, p)
-	if !p.nested { // otherwise each command has a namespace of its own, and its descriptors are open
+	if !p.nested { // otherwise each command has a namespace of its own, and this process has the descriptors of its command
 		p.landlock.part(b)
 		b.closeFiles(domainFile)
 	}
@@ -487,6 +493,8 @@ func readHost() hostFacts {
 		h.capLast = n
 	}
 	if n, err := strconv.Atoi(knob("/proc/sys/user/max_inotify_watches")); err == nil {
+		// About half of the user's limit. On a host with the kernel's smallest default, 8192,
+		// one box may use all of them.
 		h.watches = max(h.watches, n/2)
 	}
 	for _, name := range masked {
@@ -539,8 +547,8 @@ func (p *plan) places(b *builder) {
 	}
 	b.dir("/dev/pts")
 	b.dir("/proc")
-	p.small(b)
-}
 	if len(p.authority) > 0 {
 		b.dir(bundleDir)
 	}
+	p.small(b)
+}

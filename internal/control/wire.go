@@ -28,10 +28,10 @@ type Box struct {
 	// Usage of resources. A number that the host cannot measure is zero, and absent.
 	Memory      int64 `json:"memory,omitempty"`       // bytes in use now
 	MemoryLimit int64 `json:"memory_limit,omitempty"` // bytes
-	CPU         int64 `json:"cpu_ms,omitempty"`       // milliseconds of processor time since the box was opened
+	CPU         int64 `json:"cpu_ms,omitempty"`       // milliseconds of processor time since the box was opened, or since its init began if no cgroup counts it
 	Processes   int64 `json:"processes,omitempty"`    // number of processes and threads now
 	Network     int64 `json:"network,omitempty"`      // bytes sent and received since the box was opened
-	Disk        int64 `json:"disk,omitempty"`         // bytes stored in /tmp and the home directory
+	Disk        int64 `json:"disk,omitempty"`         // bytes stored in /tmp, /dev/shm, /run and the home directory
 }
 
 // Browser describes a browser of an agent for the other commands.

@@ -15,7 +15,8 @@
 //	S -> I  Script [trees of the host, detached], and a second one for the
 //	  namespaces of each command, if commands have any
 //	I       makes the calls of the script: it builds the root, moves into it,
-//	        and locks itself and all that it will start
+//	        and locks itself and all that it will start; if commands have
+//	        namespaces, process 1 of each locks itself instead
 //	I -> S  OpSocket [sockets of the box's network]; OpKept [mounts that are to
 //	  outlive I] and OpListener [listener for every exec], if the script makes
 //	  them

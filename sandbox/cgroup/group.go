@@ -132,8 +132,9 @@ func (g *Group) InitFD() int {
 // the processes that the tenant may have, so that no init could be started.
 func (g *Group) Room() error { return g.share.room(g.tree) }
 
-// Memory returns how many bytes the processes in the box have in memory, without the
-// kernel's cache of files. It reports false if no controller counts them.
+// Memory returns how many bytes of the box are in memory: those of its processes, and those of
+// its files in memory (tmpfs), also if no process is left. The kernel's cache of other files
+// does not count. It reports false if no controller counts the bytes.
 func (g *Group) Memory() (bytes int64, counted bool) {
 	switch {
 	case g.v1[ctlMemory] != "":
