@@ -180,7 +180,8 @@ func (f *flow) connect(ctx context.Context, h policies.Host, port uint16) (net.C
 	f.own(func() { cancel(ErrClosed) })
 	c, err := f.d.dial(ctx, f.snap, h, port, f.decided)
 	if err != nil {
-		if over := f.over(); over != nil {
+		_, refused := errors.AsType[*Refused](err)
+		if over := f.over(); over != nil && !refused {
 			err = over
 		}
 		return nil, f.failed(rec, err)
@@ -255,12 +256,14 @@ func (f *flow) end(err error) {
 	if f.ended.Swap(true) {
 		return
 	}
-	if over := f.over(); over != nil && !errors.Is(over, net.ErrClosed) {
+	refused, ok := errors.AsType[*Refused](err)
+	// A refusal stays one, even if the door was closed or the time was up before end.
+	if over := f.over(); !ok && over != nil && !errors.Is(over, net.ErrClosed) {
 		err = over
 	}
 	rec := f.rec
 	rec.Allowed = true
-	if refused, ok := errors.AsType[*Refused](err); ok {
+	if ok {
 		rec.Allowed, rec.Rule = false, refused.Record.Rule
 		rec.Reason, rec.Instead = refused.Record.Reason, refused.Record.Instead
 	} else if err != nil {

@@ -169,6 +169,36 @@ func TestBytes(t *testing.T) {
 	}
 }
 
+// A refusal is recorded as one, even if the door was closed or the time was up before the
+// flow ended.
+func TestRefusalOutlastsOtherCauses(t *testing.T) {
+	for _, cause := range []error{ErrClosed, errIdle, errLife} {
+		var told records
+		d := open(t, Config{
+			Egress: allowing("a.example", "inner.example"), Record: told.add,
+			Resolver: &answers{known: map[string][]string{"inner.example": {"10.1.2.3"}}},
+		})
+		for _, name := range []string{"evil.example", "inner.example"} {
+			f, err := d.begin(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = f.connect(t.Context(), host(t, name), 443)
+			f.shut(cause)
+			f.end(err)
+		}
+		list := told.list()
+		if len(list) != 2 {
+			t.Fatalf("%v: got %d records, want 2: %+v", cause, len(list), list)
+		}
+		for _, r := range list {
+			if r.Allowed || r.Rule == "" || strings.Contains(r.Reason, cause.Error()) {
+				t.Errorf("%v: got record %+v, want a refusal", cause, r)
+			}
+		}
+	}
+}
+
 // A flow ends if it is silent for too long, or open for too long.
 func TestIdleAndLife(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
