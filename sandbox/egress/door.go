@@ -28,8 +28,9 @@ type Config struct {
 	Resolver Resolver         // nil for the host's resolver, without its search domains
 
 	// Secret returns the value of a named secret. It is called when a request
-	// needs the secret, at most once in ten seconds for each. A line end after
-	// the value is removed. Nil means that no secret exists.
+	// needs the secret and has no value that was read in the last ten seconds. One
+	// call runs at a time; a call that fails is made again for the next request. A
+	// line end after the value is removed. Nil means that no secret exists.
 	Secret func(ctx context.Context, name string) (string, error)
 
 	// Roots are the authorities for servers to which the door itself speaks TLS: for

@@ -18,15 +18,15 @@ const (
 	maxFetching = 15 * time.Second
 )
 
-// vault keeps the values of secrets for valueLife. It remembers the last maxMasks values,
-// so that answers can be searched for them. No error and no record contains a value.
+// vault keeps the values of secrets for valueLife. It remembers maxMasks values, so that
+// answers can be searched for them: the newest value of each secret, and older ones. No error and no record contains a value.
 type vault struct {
 	fetch func(ctx context.Context, name string) (string, error) // nil if no secrets exist
 	slot  chan struct{}                                          // full while a fetch runs
 
 	mu     sync.Mutex
 	values map[string]value
-	masks  []mask
+	masks  []mask             // the value that was fetched last is at the end
 	ready  map[string]*masker // maskers of masks, by the names of their secrets; cleared if masks changes
 
 	turn sync.Mutex // held while a search by masks runs
@@ -85,24 +85,37 @@ func (v *vault) known(name string) (string, bool) {
 func (v *vault) keep(name, text string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	old, again := v.values[name]
-	if !again && len(v.values) >= maxValues {
+	if _, again := v.values[name]; !again && len(v.values) >= maxValues {
 		clear(v.values)
 	}
 	v.values[name] = value{text, time.Now().Add(valueLife)}
-	if again && old.text == text {
+	if i := slices.IndexFunc(v.masks, func(m mask) bool { return m.name == name && m.value == text }); i >= 0 {
+		m := v.masks[i]
+		v.masks = append(slices.Delete(v.masks, i, i+1), m)
 		return
 	}
-	for _, m := range v.masks {
-		if m.name == name && m.value == text {
-			return
-		}
-	}
 	if len(v.masks) >= maxMasks {
-		v.masks = v.masks[1:]
+		v.forget()
 	}
 	v.masks = append(v.masks, newMask(name, text))
 	clear(v.ready)
+}
+
+// forget drops the oldest value that its secret does not have any more. If there is no such
+// value, it drops the oldest one. mu must be held.
+func (v *vault) forget() {
+	newest := make(map[string]int, len(v.masks))
+	for i := range v.masks {
+		newest[v.masks[i].name] = i
+	}
+	oldest := 0
+	for i := range v.masks {
+		if newest[v.masks[i].name] != i {
+			oldest = i
+			break
+		}
+	}
+	v.masks = slices.Delete(v.masks, oldest, oldest+1)
 }
 
 // masker returns a masker for all fetched values of the named secrets, or of all secrets if
@@ -128,5 +141,6 @@ func (v *vault) masker(names ...string) *masker {
 }
 
 // Redact returns s with the values of secrets replaced by their names, in whatever way the
-// values are escaped. It knows the last 256 values that were fetched for requests.
+// values are escaped. It knows 256 values that were fetched for requests: the newest value
+// of each secret, and older ones.
 func (d *Door) Redact(s string) string { return d.vault.masker().hide(s) }

@@ -230,6 +230,45 @@ func TestSecretIsFetchedOnceInABurst(t *testing.T) {
 	}
 }
 
+// A secret that is another one each time does not make the door forget the value of a
+// secret that stays the same.
+func TestMasksOfSecretsThatChange(t *testing.T) {
+	v := newVault(nil)
+	masked := func(text string) bool { return v.masker().hide(text) != text }
+	v.keep("constant", token)
+	v.keep("returning", "returning-value")
+	for i := range 2 * maxMasks {
+		v.keep("changing", fmt.Sprintf("changing-%06d", i))
+		if i == maxMasks/2 {
+			v.keep("returning", "returning-other")
+			v.keep("returning", "returning-value")
+		}
+	}
+	if len(v.masks) > maxMasks {
+		t.Errorf("got %d values, want at most %d", len(v.masks), maxMasks)
+	}
+	for _, value := range []string{token, "returning-value", fmt.Sprintf("changing-%06d", 2*maxMasks-1)} {
+		if !masked(value) {
+			t.Errorf("the present value %q is not looked for", value)
+		}
+	}
+	if masked("changing-000000") {
+		t.Error("the oldest value is still looked for")
+	}
+	// If each value is that of another secret, the oldest one is dropped. Reading it again
+	// brings it back.
+	for i := range maxMasks {
+		v.keep(fmt.Sprint(i), fmt.Sprintf("value-of-%06d", i))
+	}
+	if masked(token) {
+		t.Error("more values are looked for than fit")
+	}
+	v.keep("constant", token)
+	if !masked(token) {
+		t.Error("a value that was read again is not looked for")
+	}
+}
+
 func TestRedact(t *testing.T) {
 	d := open(t, Config{Egress: allowing(site), Secret: func(_ context.Context, name string) (string, error) {
 		return map[string]string{"github": token, "short": "abc"}[name], nil
