@@ -263,6 +263,8 @@ func (x *exchange) carry(q request, fields []field) (bool, error) {
 	defer resp.Body.Close()
 	if reason, instead := q.extra.unclear(q.method, resp); reason != "" {
 		b.stop(x.relay)
+		// Closing the body would otherwise read the rest of the answer, which may not end.
+		x.up.conn.Close()
 		x.served(q.began, q.method, q.path, q.extra.names, 0, 0)
 		x.deny(http.StatusBadGateway, q.head, q.path, "secrets", reason, instead)
 		return false, nil

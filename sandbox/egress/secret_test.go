@@ -230,6 +230,27 @@ func TestSecretIsFetchedOnceInABurst(t *testing.T) {
 	}
 }
 
+// An answer that is refused is not read to its end: it may have none.
+func TestRefusedAnswerIsNotRead(t *testing.T) {
+	port := server(t, func(c net.Conn) {
+		if _, err := http.ReadRequest(bufio.NewReader(c)); err != nil {
+			return
+		}
+		_, err := io.WriteString(c, "HTTP/1.1 206 Partial Content\r\nContent-Length: 1000000000000\r\n\r\n")
+		for part := make([]byte, 64<<10); err == nil; {
+			_, err = c.Write(part)
+		}
+	})
+	s := serve(t, port, withToken)
+	c := s.site(t)
+	io.WriteString(c, s.asked("GET /api/x"))
+	if resp, body := readAnswer(t, bufio.NewReader(c), "GET"); resp.StatusCode != 502 || !strings.Contains(body, "part of a text") {
+		t.Errorf("got %s %q; want 502", resp.Status, body)
+	}
+	c.Close()
+	s.await(t, func(r Record) bool { return r.Proto == "http" && r.Method == "" })
+}
+
 // A secret that is another one each time does not make the door forget the value of a
 // secret that stays the same.
 func TestMasksOfSecretsThatChange(t *testing.T) {
