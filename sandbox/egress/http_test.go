@@ -475,6 +475,30 @@ func TestClientThatLeavesIsNoticed(t *testing.T) {
 	}
 }
 
+// TestSilenceBeforeAHalfClose has a client that ends its direction after a long silence of
+// the server: the server has as long for the rest of its answer as after a short one.
+func TestSilenceBeforeAHalfClose(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		box, here := net.Pipe()
+		there, far := net.Pipe()
+		f := &flow{d: &Door{}, snap: &snapshot{limits: wide}, rec: Record{Time: time.Now()}}
+		r := &relay{flow: f, client: newSide(here, nil), up: newSide(quiet{there}, f)}
+		for _, c := range []net.Conn{here, there, far} {
+			f.own(func() { c.Close() })
+		}
+		const silent = 10 * halfTime
+		time.AfterFunc(silent, func() { box.Close() })
+		start := time.Now()
+		err := r.splice(r.ways())
+		if took := time.Since(start) - silent; !errors.Is(err, errHalf) || took < halfTime || took > 2*halfTime {
+			t.Errorf("got %v %v after the half close; want %v after %v to %v", err, took, errHalf, halfTime, 2*halfTime)
+		}
+		f.shut(net.ErrClosed)
+		r.client.free()
+		r.up.free()
+	})
+}
+
 // quiet is a connection whose other end does not notice a half close.
 type quiet struct{ net.Conn }
 

@@ -119,7 +119,7 @@ func (r *relay) ways() (out, back way) {
 // passes on the end of one direction and leaves the other direction open.
 func (f *flow) splice(out, back way) error {
 	var err error
-	var half atomic.Bool
+	var half atomic.Pointer[time.Time]
 	var wait sync.WaitGroup
 	wait.Go(func() { err = f.oneWay(back, &half) })
 	sent := f.oneWay(out, &half)
@@ -128,8 +128,8 @@ func (f *flow) splice(out, back way) error {
 }
 
 // oneWay relays what one side sends. If it fails, it shuts the flow, which ends the
-// other direction. half is set when one direction has ended.
-func (f *flow) oneWay(w way, half *atomic.Bool) error {
+// other direction. half is the time at which the first direction has ended.
+func (f *flow) oneWay(w way, half *atomic.Pointer[time.Time]) error {
 	var err error
 	if w.first != nil {
 		err = w.first()
@@ -137,7 +137,8 @@ func (f *flow) oneWay(w way, half *atomic.Bool) error {
 	if err == nil {
 		err = f.pour(w.to, w.from, half)
 	}
-	half.Store(true)
+	now := time.Now()
+	half.CompareAndSwap(nil, &now)
 	if err == nil {
 		err = closeWrite(w.to.conn)
 		if errors.Is(err, net.ErrClosed) || isGone(err) {
@@ -152,7 +153,7 @@ func (f *flow) oneWay(w way, half *atomic.Bool) error {
 
 // pour copies what one side sends, until its end. It begins with the bytes that were
 // already read from the side.
-func (f *flow) pour(to, from *side, half *atomic.Bool) error {
+func (f *flow) pour(to, from *side, half *atomic.Pointer[time.Time]) error {
 	if n := from.in.Buffered(); n > 0 {
 		seen, err := from.in.Peek(n)
 		if err != nil {
@@ -191,8 +192,10 @@ func (f *flow) pour(to, from *side, half *atomic.Bool) error {
 			return err
 		case n > 0:
 			last = time.Now()
-		case half.Load() && time.Since(last) > halfTime:
-			return errHalf
+		case time.Since(last) > halfTime:
+			if ended := half.Load(); ended != nil && time.Since(*ended) > halfTime {
+				return errHalf
+			}
 		}
 	}
 }
