@@ -55,20 +55,22 @@ func Carried(d *Door) int64 { return d.caps.bytes.Load() }
 // ruleLimits is the rule in the record of a connection that a limit refused.
 const ruleLimits = "limits"
 
-// enter takes a slot for a connection, or returns the reason for refusing one.
-func (c *caps) enter(now time.Time, l policies.EgressLimits) (reason string) {
+// enter takes a slot for a connection, or returns the reason for refusing one and the
+// advice, which may be empty.
+func (c *caps) enter(now time.Time, l policies.EgressLimits) (reason, instead string) {
 	if c.bytes.Load() >= l.Bytes {
-		return bytesUsed(l)
+		return bytesUsed(l), ""
 	}
+	const fewer = "Close connections that are not needed any more, and open new ones more slowly."
 	if c.conns.Add(1) > int64(l.Conns) {
 		c.conns.Add(-1)
-		return fmt.Sprintf("as many connections are open as the profile lets through at the same time (%d)", l.Conns)
+		return fmt.Sprintf("as many connections are open as the profile lets through at the same time (%d)", l.Conns), fewer
 	}
 	if !c.rate.take(now, l.Rate, 2*l.Rate) {
 		c.conns.Add(-1)
-		return fmt.Sprintf("the profile lets through only %g new connections in a second", l.Rate)
+		return fmt.Sprintf("the profile lets through only %g new connections in a second", l.Rate), fewer
 	}
-	return ""
+	return "", ""
 }
 
 // leave releases a slot.

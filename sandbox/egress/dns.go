@@ -299,10 +299,15 @@ func (s nameServer) decide(r *reply, q dnsmessage.Question) dnsmessage.RCode {
 		// that SVCB and HTTPS records offer.
 		return dnsmessage.RCodeSuccess
 	}
-	if r.addr, err = s.door.admit(snap, h); err != nil {
-		s.refuse(r, Record{Host: h, Rule: ruleLimits, Reason: err.Error()})
-		return dnsmessage.RCodeRefused // the name may be resolved later
+	addr, bound := s.door.admit(snap, h)
+	if bound != nil {
+		code := s.refuse(r, Record{Host: h, Rule: ruleLimits, Reason: bound.reason, Instead: bound.instead})
+		if bound.passes {
+			return dnsmessage.RCodeRefused // the name may be resolved later
+		}
+		return code
 	}
+	r.addr = addr
 	return dnsmessage.RCodeSuccess
 }
 

@@ -131,8 +131,8 @@ func TestDNS(t *testing.T) {
 		{"*.wild.example.", dnsmessage.TypeA, in, "NameError"},
 		{"-a.wild.example.", dnsmessage.TypeA, in, "NameError"},
 		{"\xc3\xa4.wild.example.", dnsmessage.TypeA, in, "NameError"},
-		{long + long + long + "wild.example.", dnsmessage.TypeA, in, "Refused"},
-		{strings.Repeat("a.", maxFreeLabels) + "wild.example.", dnsmessage.TypeA, in, "Refused"},
+		{long + long + long + "wild.example.", dnsmessage.TypeA, in, "NameError"},
+		{strings.Repeat("a.", maxFreeLabels) + "wild.example.", dnsmessage.TypeA, in, "NameError"},
 
 		{"a.example.", dnsmessage.TypeALL, in, "Refused"},
 		{"a.example.", dnsmessage.TypeAXFR, in, "Refused"},
@@ -312,6 +312,17 @@ func TestFreeNames(t *testing.T) {
 	_, err := d.Dial(t.Context(), "tcp", "more.wild.example:443")
 	if r, ok := errors.AsType[*Refused](err); !ok || r.Record.Rule != ruleLimits {
 		t.Errorf("dial of a further name: got %v", err)
+	}
+	// The advice fits the bound: no pause makes a long name shorter.
+	for name, want := range map[string]string{
+		"more.wild.example": "Go more slowly.",
+		strings.Repeat("a.", maxFreeLabels) + "wild.example":            "Use a shorter name",
+		strings.Repeat(strings.Repeat("a", 60)+".", 3) + "wild.example": "Use a shorter name",
+	} {
+		_, err := d.Dial(t.Context(), "tcp", name+":443")
+		if r, ok := errors.AsType[*Refused](err); !ok || !strings.HasPrefix(r.Record.Instead, want) {
+			t.Errorf("dial of %s: got %+v, want the advice %q", name, err, want)
+		}
 	}
 }
 

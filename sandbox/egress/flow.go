@@ -56,8 +56,8 @@ func (d *Door) beginUnder(ctx context.Context, snap *snapshot) (*flow, error) {
 		return nil, err
 	}
 	f := &flow{d: d, snap: snap, rec: Record{Time: time.Now(), Proto: "tcp"}}
-	if reason := d.caps.enter(f.rec.Time, snap.limits); reason != "" {
-		return nil, f.refuse(f.rec, ruleLimits, reason, "Close connections that are not needed any more, and open new ones more slowly.")
+	if reason, instead := d.caps.enter(f.rec.Time, snap.limits); reason != "" {
+		return nil, f.refuse(f.rec, ruleLimits, reason, instead)
 	}
 	if reason := d.cfg.Allowed.add(f.rec.Time, 0); reason != "" {
 		d.caps.leave()
@@ -171,8 +171,8 @@ func (f *flow) connect(ctx context.Context, h policies.Host, port uint16) (net.C
 		return nil, f.d.refuseVerdict(f.snap, rec, v)
 	}
 	if h.Name() != "" && !isLocal(h) {
-		if _, err := f.d.admit(f.snap, h); err != nil {
-			return nil, f.refuse(rec, ruleLimits, err.Error(), "Go more slowly.")
+		if _, bound := f.d.admit(f.snap, h); bound != nil {
+			return nil, f.refuse(rec, ruleLimits, bound.reason, bound.instead)
 		}
 	}
 	ctx, cancel := context.WithCancelCause(ctx)

@@ -144,8 +144,9 @@ func TestBytes(t *testing.T) {
 		t.Error("the connection goes on")
 	}
 	c.Close()
-	if _, err := d.Dial(t.Context(), "tcp", at("a.example", p)); !errors.As(err, new(*Refused)) {
-		t.Errorf("got %v for the next connection, want a refusal", err)
+	_, err = d.Dial(t.Context(), "tcp", at("a.example", p))
+	if r, ok := errors.AsType[*Refused](err); !ok || strings.Contains(r.Record.Refusal(), "more slowly") {
+		t.Errorf("got %v for the next connection, want a refusal with other advice than to be slow", err)
 	}
 	// Another policy gives the box no new bytes, unless its limit is higher.
 	more := private(limited(func(l *policies.EgressLimits) { l.Bytes = 1002 }), at("a.example", p))

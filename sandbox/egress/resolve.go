@@ -2,7 +2,6 @@ package egress
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -28,7 +27,7 @@ const (
 const (
 	maxFreeName   = 160 // characters of one name
 	maxFreeLabels = 12
-	freeNames     = 300 // number of new names in a minute
+	freeNames     = 300 // number of new names in a minute, after as many at once
 )
 
 // Resolver finds the addresses of a name. It must be safe for concurrent use.
@@ -178,23 +177,34 @@ func interleave(addrs []netip.Addr) []netip.Addr {
 	return all
 }
 
-// admit returns the address that stands for a name in the box. It admits only a
-// bounded number of names that no rule spells out; the error says which bound was
-// reached.
-func (d *Door) admit(snap *snapshot, h policies.Host) (netip.Addr, error) {
+// boundReached is why a name that the policy allows gets no address.
+type boundReached struct {
+	reason, instead string
+	passes          bool // whether the name may get an address later
+}
+
+// admit returns the address that stands for a name in the box, or the bound that was
+// reached. It admits only a bounded number of names that no rule spells out.
+func (d *Door) admit(snap *snapshot, h policies.Host) (netip.Addr, *boundReached) {
 	if !snap.exact[h] && !d.names.knows(h) {
+		const shorter = "Use a shorter name, or tell the person you work for: a rule can spell the name out."
 		switch name := h.Name(); {
 		case len(name) > maxFreeName:
-			return netip.Addr{}, fmt.Errorf("a name that no rule spells out has at most %d characters here", maxFreeName)
+			return netip.Addr{}, &boundReached{reason: fmt.Sprintf("a name that no rule spells out has at most %d characters here", maxFreeName), instead: shorter}
 		case strings.Count(name, ".") >= maxFreeLabels:
-			return netip.Addr{}, fmt.Errorf("a name that no rule spells out has at most %d parts here", maxFreeLabels)
+			return netip.Addr{}, &boundReached{reason: fmt.Sprintf("a name that no rule spells out has at most %d parts here", maxFreeLabels), instead: shorter}
 		case !d.free.take(time.Now(), freeNames/60.0, freeNames):
-			return netip.Addr{}, fmt.Errorf("the box has asked for too many names that no rule spells out, which are %d in a minute", freeNames)
+			return netip.Addr{}, &boundReached{
+				reason:  fmt.Sprintf("the box has asked for too many names that no rule spells out, which are %d in a minute", freeNames),
+				instead: "Go more slowly.", passes: true,
+			}
 		}
 	}
 	addr, ok := d.names.give(h)
 	if !ok {
-		return netip.Addr{}, errors.New("connections to too many names are open")
+		return netip.Addr{}, &boundReached{
+			reason: "connections to too many names are open", instead: "Close connections that are not needed any more.", passes: true,
+		}
 	}
 	return addr, nil
 }
