@@ -28,28 +28,46 @@ func (x *exchange) sendBody(length int64) *body {
 	b := &body{done: make(chan struct{})}
 	go func() {
 		defer close(b.done)
+		up := &sending{to: x.up.conn}
 		if length < 0 {
-			b.err = b.chunks(x.up, x.client)
+			b.err = b.chunks(up, x.client)
 		} else {
-			b.sent, b.err = pass(x.up.conn, io.LimitReader(x.client.in, length), func(n int64) { b.read.Store(n == length) })
+			b.sent, b.err = pass(up, io.LimitReader(x.client.in, length), func(n int64) { b.read.Store(n == length) })
 			if b.err == nil && b.sent < length {
 				b.err = io.ErrUnexpectedEOF
 			}
 		}
-		if b.err != nil && !b.read.Load() && !b.over.Load() {
+		switch {
+		case b.err == nil, b.read.Load(), b.over.Load():
+		case up.failed && isGone(b.err):
+			// A server that does not want the rest of a body may answer and close the
+			// connection. The answer can still be read.
+		default:
 			// A part of a body must not be taken for a whole one.
-			x.shut(fmt.Errorf("read the body of a request: %w", b.err))
+			x.shut(fmt.Errorf("relay the body of a request: %w", b.err))
 		}
 	}()
 	return b
 }
 
+// sending is the connection on which a body is sent.
+type sending struct {
+	to     io.Writer
+	failed bool // whether a write has failed
+}
+
+func (s *sending) Write(p []byte) (int, error) {
+	n, err := s.to.Write(p)
+	s.failed = s.failed || err != nil
+	return n, err
+}
+
 // chunks sends a chunked body in chunks of its own, without extensions and
 // trailers.
-func (b *body) chunks(up, client *side) error {
+func (b *body) chunks(up io.Writer, client *side) error {
 	// The reader refuses what RFC 9112, 7.1 does not allow, and a body that
 	// is mostly chunk extensions.
-	n, err := passChunks(up.conn, httputil.NewChunkedReader(client.in))
+	n, err := passChunks(up, httputil.NewChunkedReader(client.in))
 	b.sent = n
 	if err == nil {
 		err = skipTrailers(client)
@@ -58,7 +76,7 @@ func (b *body) chunks(up, client *side) error {
 		return err
 	}
 	b.read.Store(true)
-	_, err = io.WriteString(up.conn, "0\r\n\r\n")
+	_, err = io.WriteString(up, "0\r\n\r\n")
 	return err
 }
 

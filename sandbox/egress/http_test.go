@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -424,6 +425,54 @@ func TestEarlyAnswer(t *testing.T) {
 		t.Errorf("got %+v, %q; want the server's answer, and the end of the connection", resp, body)
 	}
 }
+
+// TestAnswerOfAServerThatCloses has a server that answers and closes its connection while
+// the body is sent: the client gets the answer.
+func TestAnswerOfAServerThatCloses(t *testing.T) {
+	for name, length := range map[string]int64{"length": 1000, "chunks": -1} {
+		box, here := net.Pipe()
+		up := &refusing{refused: make(chan struct{}), answer: strings.NewReader("HTTP/1.1 413 Too Large\r\nContent-Length: 2\r\n\r\nno")}
+		f := &flow{d: &Door{}, snap: &snapshot{limits: wide}, rec: Record{Time: time.Now()}}
+		x := exchange{relay: &relay{flow: f, client: newSide(here, nil), up: newSide(up, f)}}
+		var sent sync.WaitGroup
+		sent.Go(func() { io.WriteString(box, "5\r\nhello\r\n") })
+		b := x.sendBody(length)
+		resp, err := x.answer(request{head: head{method: "POST", length: length}}, false)
+		if err != nil || resp.StatusCode != 413 {
+			t.Errorf("%s: got %+v, %v; want the answer", name, resp, err)
+		}
+		if _, err := b.wait(); !isGone(err) {
+			t.Errorf("%s: got %v of the body, want a broken pipe", name, err)
+		}
+		if err := f.over(); err != nil {
+			t.Errorf("%s: the connection was closed: %v", name, err)
+		}
+		box.Close()
+		sent.Wait()
+		x.client.free()
+		x.up.free()
+	}
+}
+
+// refusing is a connection to a server that answers once a write has failed.
+type refusing struct {
+	net.Conn
+	refused chan struct{}
+	once    sync.Once
+	answer  io.Reader
+}
+
+func (c *refusing) Write([]byte) (int, error) {
+	c.once.Do(func() { close(c.refused) })
+	return 0, syscall.EPIPE
+}
+
+func (c *refusing) Read(p []byte) (int, error) {
+	<-c.refused
+	return c.answer.Read(p)
+}
+
+func (c *refusing) SetReadDeadline(time.Time) error { return nil }
 
 // TestIdleServerMayClose has a server that closes an idle connection: the client must see
 // the end before it sends a request that cannot be sent twice.
