@@ -57,7 +57,7 @@ func (r *relay) intercept(ctx context.Context) error {
 }
 
 // badGateway answers the request of a client whose server cannot be used, and returns
-// cause.
+// cause. A request that the policy refuses gets the refusal.
 func (r *relay) badGateway(cause error) error {
 	if h, err := readHead(r.client); err == nil {
 		rec := r.rec
@@ -65,6 +65,10 @@ func (r *relay) badGateway(cause error) error {
 		rec.Allowed, rec.Reason = true, policies.Clip(cause.Error(), maxLine)
 		if p, err := h.place("https"); err == nil {
 			rec.Path = p.path
+			if refused, ok := errors.AsType[*Refused](r.judge(h.method, p.path)); ok {
+				tell(r.client, http.StatusForbidden, refused.Record.Refusal())
+				return cause
+			}
 		}
 		r.d.record(rec)
 		tell(r.client, http.StatusBadGateway, policies.Clip("The sandbox's door cannot reach the server: "+cause.Error(), maxLine))

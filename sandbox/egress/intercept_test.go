@@ -104,6 +104,25 @@ func TestInterceptVerifiesTheServer(t *testing.T) {
 	}
 }
 
+// A request that the policy refuses is not recorded as allowed because its server cannot be
+// used.
+func TestRequestsToABadServerAreJudged(t *testing.T) {
+	id, roots := identityFor(t, "other.example")
+	s := serve(t, secureWeb(t, id).port, func(cfg *Config) {
+		cfg.Egress.Intercept, cfg.Roots = true, roots
+		cfg.Egress.Allow[0].Methods = []string{"GET"}
+	})
+	c := s.opened(t)
+	io.WriteString(c, s.asked("DELETE /x"))
+	resp, body := readAnswer(t, bufio.NewReader(c), "DELETE")
+	if resp.StatusCode != 403 || !strings.Contains(body, "BLOCKED") {
+		t.Errorf("got %s %q; want 403 and the refusal", resp.Status, body)
+	}
+	if r := s.await(t, func(r Record) bool { return r.Method == "DELETE" }); r.Allowed {
+		t.Errorf("got record %+v, want a refusal", r)
+	}
+}
+
 func TestBoxMustTrustTheAuthority(t *testing.T) {
 	id, roots := identityFor(t, site)
 	s := serve(t, secureWeb(t, id).port, func(cfg *Config) { cfg.Egress.Intercept, cfg.Roots = true, roots })
