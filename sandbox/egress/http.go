@@ -332,8 +332,12 @@ func (x *exchange) answer(q request, websocket bool) (*http.Response, error) {
 			return nil, err
 		}
 		resp, err := http.ReadResponse(x.up.in, &http.Request{Method: q.method})
+		cut := x.up.limit.N <= 0
 		x.up.limit.N = math.MaxInt64
 		if err != nil {
+			if cut {
+				return nil, fmt.Errorf("read the answer of %s: its head is longer than %d bytes", x.host, maxAnswerHead)
+			}
 			if len(q.extra.guards) > 0 {
 				err = untold{err}
 			}

@@ -598,6 +598,22 @@ func TestHostileAnswers(t *testing.T) {
 	}
 }
 
+// The record of an answer whose head is too long says so.
+func TestLongHeadOfAnAnswer(t *testing.T) {
+	long := server(t, func(c net.Conn) {
+		if _, err := http.ReadRequest(bufio.NewReader(c)); err == nil {
+			fmt.Fprintf(c, "HTTP/1.1 200 OK\r\nX: %s\r\n\r\n", strings.Repeat("x", maxAnswerHead))
+		}
+	})
+	s := serve(t, long, nil)
+	c := s.site(t)
+	io.WriteString(c, s.asked("GET /x"))
+	io.Copy(io.Discard, c)
+	if r := s.await(t, func(r Record) bool { return r.Proto == "http" }); !strings.HasSuffix(r.Reason, "its head is longer than 262144 bytes") {
+		t.Errorf("got record %+v", r)
+	}
+}
+
 // socket starts a server that accepts every upgrade and echoes, and returns its port.
 func socket(t testing.TB, answer string) uint16 {
 	return server(t, func(c net.Conn) {

@@ -17,9 +17,9 @@ const (
 	// immediately.
 	maxServed = 1024
 
-	// openingTime is how long a client may take from the first byte of a ClientHello or a
-	// request head to its last, and maxPieces is in how many pieces these bytes may arrive.
-	// Both are many times what a slow client needs.
+	// openingTime is how long a client may take from the first byte of a ClientHello, or of
+	// the first line of a request, to its last, and maxPieces is in how many pieces these
+	// bytes may arrive. Both are many times what a slow client needs.
 	openingTime = 10 * time.Second
 	maxPieces   = 256
 )

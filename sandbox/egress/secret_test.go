@@ -230,6 +230,20 @@ func TestSecretIsFetchedOnceInABurst(t *testing.T) {
 	}
 }
 
+// A websocket that ends within a frame has not ended well.
+func TestWebsocketThatEndsInAFrame(t *testing.T) {
+	for text, want := range map[string]error{
+		"": nil, "\x81\x02hi": nil, "\x89\x02hi": nil,
+		"\x81": io.ErrUnexpectedEOF, "\x81\x7e": io.ErrUnexpectedEOF, "\x81\x7e\x01": io.ErrUnexpectedEOF, "\x81\x02h": io.ErrUnexpectedEOF,
+		"\x01\x01h": io.ErrUnexpectedEOF, "\x89\x02": io.ErrUnexpectedEOF, "\x89\x02h": io.ErrUnexpectedEOF,
+	} {
+		s := messages{in: bufio.NewReader(strings.NewReader(text)), out: io.Discard, m: newMasker([]mask{newMask("github", token)})}
+		if err := s.relay(); !errors.Is(err, want) {
+			t.Errorf("%q: got %v, want %v", text, err, want)
+		}
+	}
+}
+
 // An answer that is refused is not read to its end: it may have none.
 func TestRefusedAnswerIsNotRead(t *testing.T) {
 	port := server(t, func(c net.Conn) {

@@ -95,7 +95,16 @@ func (s *messages) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// next reads the head of the next frame that is not a control frame.
+// cutShort returns the error for the end of a connection within a frame.
+func cutShort(err error) error {
+	if errors.Is(err, io.EOF) {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}
+
+// next reads the head of the next frame that is not a control frame. Its error is io.EOF
+// only if the connection ends between two frames.
 func (s *messages) next() (opcode byte, err error) {
 	for {
 		var head [2]byte
@@ -103,7 +112,7 @@ func (s *messages) next() (opcode byte, err error) {
 			return 0, err
 		}
 		if head[1], err = s.in.ReadByte(); err != nil {
-			return 0, io.ErrUnexpectedEOF
+			return 0, cutShort(err)
 		}
 		size := uint64(head[1] &^ frameMasked)
 		control := head[0]&frameControl != 0
@@ -113,7 +122,7 @@ func (s *messages) next() (opcode byte, err error) {
 		if more := map[uint64]int{126: 2, 127: 8}[size]; more > 0 {
 			var wide [8]byte
 			if _, err := io.ReadFull(s.in, wide[8-more:]); err != nil {
-				return 0, err
+				return 0, cutShort(err)
 			}
 			size = binary.BigEndian.Uint64(wide[:])
 		}
@@ -123,7 +132,7 @@ func (s *messages) next() (opcode byte, err error) {
 		}
 		text := make([]byte, size)
 		if _, err := io.ReadFull(s.in, text); err != nil {
-			return 0, err
+			return 0, cutShort(err)
 		}
 		if err := s.write(head[0]&0x0f, []byte(s.m.blot(string(text))), true); err != nil {
 			return 0, err
