@@ -5,13 +5,16 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
+	"belljar.dev/internal/printable"
 	"belljar.dev/sandbox/images"
 	"belljar.dev/sandbox/images/imagetest"
 )
@@ -237,6 +240,69 @@ func TestForged(t *testing.T) {
 					t.Errorf("the store was\n%s\nand is\n%s", before, after)
 				}
 			})
+		}
+	}
+}
+
+// A refusal shows what the maker of an image wrote as one line without control characters,
+// and its advice helps.
+func TestNamesInRefusals(t *testing.T) {
+	const evil = "evil\n\x1b[2Jbelljar: all is well\u202e"
+	text := func(v any) string {
+		b, err := json.Marshal(v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(b)
+	}
+	one := func(name, os string) map[string]any {
+		return map[string]any{
+			"digest": imagetest.Digest([]byte(name)), "annotations": map[string]string{"org.opencontainers.image.ref.name": name},
+			"platform": map[string]string{"os": os, "architecture": runtime.GOARCH},
+		}
+	}
+	layout := func(ref string, all ...any) images.Source {
+		dir := t.TempDir()
+		if err := os.WriteFile(filepath.Join(dir, "index.json"), []byte(text(map[string]any{"manifests": all})), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return images.Source{Path: dir, Ref: ref}
+	}
+	config := text(map[string]any{"rootfs": map[string]any{"diff_ids": []string{imagetest.Digest(nil)}}})
+	docker := func(name, config, layer, ref string) images.Source {
+		if name == "" {
+			name = strings.TrimPrefix(imagetest.Digest([]byte(config)), "sha256:") + ".json"
+		}
+		manifest := text([]map[string]any{{"Config": name, "RepoTags": []string{evil}, "Layers": []string{layer}}})
+		entries := []imagetest.Entry{imagetest.File("manifest.json", manifest, 0o644)}
+		if name != evil {
+			entries = append(entries, imagetest.File(name, config, 0o644))
+		}
+		return images.Source{Path: file(t, imagetest.Tar(t, entries...)), Ref: ref}
+	}
+	unpacked := images.Source{Path: t.TempDir()} // without an index that can be read
+	manifest := text([]map[string]any{{"Config": evil}})
+	if err := errors.Join(os.Mkdir(filepath.Join(unpacked.Path, "index.json"), 0o700), os.WriteFile(filepath.Join(unpacked.Path, "manifest.json"), []byte(manifest), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	other := one("other", "linux")
+	other["annotations"] = map[string]string{"org.opencontainers.image.ref.name": evil}
+	for want, src := range map[string]images.Source{
+		"it contains 2 images (evil":              layout("", one(evil, "linux"), one("good", "linux")),
+		"that --ref does not distinguish":         layout(evil, one(evil, "linux"), other),
+		`no image in it is called "x", only evil`: layout("x", one(evil, "linux")),
+		"only for evil":                           layout("", one("good", evil)),
+		"it contains no image":                    layout(""),
+		"0 images in it fit (evil":                docker("", config, "layer", "x"),
+		"configuration: evil":                     docker(evil, config, "layer", ""),
+		"layer 1: evil":                           docker("", config, evil, ""),
+		"the image is for evil":                   docker("", text(map[string]string{"os": evil}), "layer", ""),
+		"configuration: evil  [2Jbelljar: all is well: no such file": unpacked,
+	} {
+		s, _ := store(t)
+		_, err := s.Import(t.Context(), "name", src)
+		if err == nil || !strings.Contains(err.Error(), want) || strings.ContainsFunc(err.Error(), func(r rune) bool { return !printable.InLine(r) }) {
+			t.Errorf("got %q, want one line with %q", err, want)
 		}
 	}
 }

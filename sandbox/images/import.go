@@ -200,11 +200,11 @@ func (i *importer) readLayers(ctx context.Context, b blobs, ref string) (Image, 
 func (i *importer) readLayer(ctx context.Context, b blobs, n int, l part, diff string) error {
 	f, size, err := b.open(l.file)
 	if err != nil {
-		return fmt.Errorf("layer %d: %.200s: %w", n, l.file, err)
+		return fmt.Errorf("layer %d: %s: %w", n, shown(l.file), err)
 	}
 	defer f.Close()
 	if l.size >= 0 && size != l.size {
-		return fmt.Errorf("layer %d: %s: it has %d bytes, but the image states %d", n, l.file, size, l.size)
+		return fmt.Errorf("layer %d: %s: it has %d bytes, but the image states %d", n, shown(l.file), size, l.size)
 	}
 	s, err := openStream(ctx, f, i.most())
 	if err != nil {

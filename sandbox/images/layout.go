@@ -11,6 +11,8 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+
+	"belljar.dev/internal/printable"
 )
 
 // Bounds of an image's description.
@@ -121,6 +123,13 @@ func describe(ctx context.Context, b blobs, ref string) (*plan, error) {
 	return fromDocker(ctx, b, text, ref)
 }
 
+// shown returns a text of an image's maker as a message shows it: as one line, cut to a
+// length that leaves the message readable.
+func shown(text string) string { return printable.Line(text, 200) }
+
+// list is shown for several texts.
+func list(texts []string) string { return printable.Line(strings.Join(texts, ", "), 500) }
+
 // blobName returns the name of the file in which a layout keeps the blob with a digest.
 func blobName(digest string) (string, error) {
 	dir, err := digestDir(digest)
@@ -143,6 +152,7 @@ func blob(ctx context.Context, b blobs, d descriptor) ([]byte, error) {
 // states, if any.
 func document(ctx context.Context, b blobs, d descriptor, name string) ([]byte, error) {
 	f, size, err := b.open(name)
+	name = shown(name)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
@@ -184,12 +194,16 @@ func choose(ctx context.Context, b blobs, idx index, ref string, depth int) (des
 		}
 	}
 	switch {
+	case len(fits) > 1 && (depth > 0 || ref != ""):
+		return descriptor{}, fmt.Errorf("it contains %d images for linux/%s that --ref does not distinguish; save one of them alone", len(fits), runtime.GOARCH)
 	case len(fits) > 1:
-		return descriptor{}, fmt.Errorf("it contains %d images (%.500s); choose one with --ref", len(fits), strings.Join(refs, ", "))
+		return descriptor{}, fmt.Errorf("it contains %d images (%s); choose one with --ref", len(fits), list(refs))
 	case len(fits) == 0 && ref != "" && len(refs) > 0:
-		return descriptor{}, fmt.Errorf("no image in it is called %q, only %.500s", ref, strings.Join(refs, ", "))
+		return descriptor{}, fmt.Errorf("no image in it is called %q, only %s", ref, list(refs))
+	case len(fits) == 0 && len(platforms) == 0:
+		return descriptor{}, errors.New("it contains no image")
 	case len(fits) == 0:
-		return descriptor{}, fmt.Errorf("no image in it is for linux/%s, only for %.500s", runtime.GOARCH, strings.Join(platforms, ", "))
+		return descriptor{}, fmt.Errorf("no image in it is for linux/%s, only for %s", runtime.GOARCH, list(platforms))
 	case !isIndex(fits[0].MediaType):
 		return fits[0], nil
 	}
@@ -244,7 +258,7 @@ func fromDocker(ctx context.Context, b blobs, text []byte, ref string) (*plan, e
 		return ref != "" && !slices.Contains(a.RepoTags, ref)
 	})
 	if len(fits) != 1 {
-		return nil, fmt.Errorf("manifest.json: %d images in it fit (%.500s); choose one with --ref", len(fits), strings.Join(names, ", "))
+		return nil, fmt.Errorf("manifest.json: %d images in it fit (%s); choose one with --ref", len(fits), list(names))
 	}
 	text, err := document(ctx, b, descriptor{Size: -1}, fits[0].Config)
 	if err != nil {
@@ -275,7 +289,7 @@ func (p *plan) configure(text []byte) error {
 		return fmt.Errorf("configuration: %w", err)
 	}
 	if c.OS != "" && c.OS != "linux" || c.Architecture != "" && c.Architecture != runtime.GOARCH {
-		return fmt.Errorf("the image is for %.40s/%.40s, and this host is linux/%s", c.OS, c.Architecture, runtime.GOARCH)
+		return fmt.Errorf("the image is for %s, and this host is linux/%s", shown(c.OS+"/"+c.Architecture), runtime.GOARCH)
 	}
 	switch n := len(c.RootFS.DiffIDs); {
 	case len(p.layers) == 0 || len(p.layers) > maxLayers:

@@ -35,6 +35,9 @@ type layoutDir struct{ root *os.Root }
 func (l layoutDir) open(name string) (io.ReadCloser, int64, error) {
 	f, err := l.root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0)
 	if err != nil {
+		if at, ok := errors.AsType[*fs.PathError](err); ok {
+			err = at.Err // the caller shows the name, which the maker of the image chose
+		}
 		return nil, 0, err
 	}
 	info, err := f.Stat()

@@ -182,8 +182,11 @@ func (s *Store) Get(name string) (Image, error) {
 		return Image{}, err
 	}
 	img, err := s.record(digest)
+	if err != nil {
+		return Image{}, fmt.Errorf("image %q: %w", name, err)
+	}
 	img.Name = name
-	return img, err
+	return img, nil
 }
 
 // digest returns the digest that a name stands for.
