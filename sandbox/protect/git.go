@@ -373,7 +373,7 @@ func (l *gitLook) accept(g *guard, at string, text []byte, good func(*gitSetting
 	g.accepted = make(map[string]bool)
 	all, end := readConfig(text)
 	if g.tail = string(text[end:]); g.tail != "" {
-		l.note("%s: git cannot read it", at)
+		l.note("%s: git cannot read it", plain(at))
 	}
 	gitDir := path.Dir(at)
 	for i := range all {
@@ -391,9 +391,9 @@ func (l *gitLook) accept(g *guard, at string, text []byte, good func(*gitSetting
 			l.follow(worktree(gitDir), s, at, "git runs its hooks from there")
 		case s.section == "include" || s.section == "includeif":
 			l.follow(gitDir, s, at, byGit)
-			l.note("%s: %s %q is not followed; hooks and programs that it names are not protected", at, plain(s.name()), plain(s.value))
+			l.note("%s: %s %q is not followed; hooks and programs that it names are not protected", plain(at), plain(s.name()), plain(s.value))
 		case strings.Contains(s.value, "/"):
-			l.note("%s: %s names %q; if that is in the workspace, a box can change it", at, plain(s.name()), plain(s.value))
+			l.note("%s: %s names %q; if that is in the workspace, a box can change it", plain(at), plain(s.name()), plain(s.value))
 		}
 	}
 }
@@ -408,7 +408,7 @@ func (l *gitLook) follow(from string, s *gitSetting, at, why string) {
 		return
 	}
 	if target == "." {
-		l.note("%s: %s is the workspace itself, which cannot be protected as a whole", at, s.name())
+		l.note("%s: %s is the workspace itself, which cannot be protected as a whole", plain(at), plain(s.name()))
 		return
 	}
 	l.addExtra(target, why)

@@ -155,7 +155,7 @@ func (s *sealer) addExtra(at, why string) {
 
 func (f *findings) fail(at string, err error) {
 	if len(f.errs) < maxTold {
-		f.errs = append(f.errs, fmt.Errorf("%s: %w", at, err))
+		f.errs = append(f.errs, fmt.Errorf("%s: %w", plain(at), err))
 	}
 }
 

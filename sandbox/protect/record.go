@@ -143,7 +143,7 @@ func (k *knowledge) search(missing map[uint64]recordEntry, most int) error {
 		})
 		dir.Close()
 		if err != nil {
-			return fmt.Errorf("look for repositories that were moved: %s: %w", at, err)
+			return fmt.Errorf("look for repositories that were moved: %s: %w", plain(at), err)
 		}
 	}
 	if !whole && len(missing) > 0 {
