@@ -1,7 +1,6 @@
 package protect
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"path"
@@ -132,10 +131,9 @@ func (l *look) takeRights(dir *os.File, at string, st *unix.Stat_t) {
 	defer f.Close()
 	err = chmod(f, st.Mode&^(unix.S_ISUID|unix.S_ISGID))
 	if err == nil {
-		err = unix.Removexattr(fmt.Sprintf("/proc/self/fd/%d", fd), "security.capability")
-		if errors.Is(err, unix.ENODATA) || errors.Is(err, unix.EPERM) || errors.Is(err, unix.ENOTSUP) {
-			err = nil // it has no capabilities, or an ordinary user's change of its mode was enough
-		}
+		// A change of the mode keeps capabilities, and only root may remove their attribute.
+		// A change of the owner, even to the same one, removes them (capabilities(7)).
+		err = unix.Fchownat(fd, "", -1, -1, unix.AT_EMPTY_PATH)
 	}
 	if err != nil {
 		l.fail(at, err)
