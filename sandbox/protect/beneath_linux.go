@@ -231,7 +231,8 @@ func openToList(dir *os.File, name string) (*os.File, error) {
 		return nil, err
 	}
 	defer held.Close()
-	if chmod(held, 0o700) != nil {
+	var st unix.Stat_t
+	if unix.Fstat(int(held.Fd()), &st) != nil || chmod(held, st.Mode|0o700) != nil {
 		return nil, err
 	}
 	return openDir(held, ".", 0)

@@ -61,3 +61,24 @@ func TestCapabilitiesAreTakenByAnOrdinaryUser(t *testing.T) {
 		t.Errorf("the file still gives rights away: %o, errors %v, told %v", st.Mode, l.errs, l.told)
 	}
 }
+
+// A directory that is opened to its owner keeps what others may do.
+func TestADirectoryIsOpenedToItsOwnerAlone(t *testing.T) {
+	p, dir := guarded(t, nil)
+	name := filepath.Join(dir, "closed")
+	must(t, os.Mkdir(name, 0o755))
+	must(t, os.Chmod(name, 0o351|os.ModeSticky))
+	powerless(t, func() {
+		f, err := openToList(p.root, "closed")
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		f.Close()
+	})
+	info, err := os.Stat(name)
+	must(t, err)
+	if want := 0o751 | os.ModeSticky | os.ModeDir; info.Mode() != want {
+		t.Errorf("the mode is %v, want %v", info.Mode(), want)
+	}
+}
