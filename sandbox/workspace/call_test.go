@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
@@ -44,6 +45,25 @@ func call(t testing.TB, c *Calls, note string) string {
 	name, err := c.Checkpoint(t.Context(), note)
 	must(t, err)
 	return name
+}
+
+// If the checkpoints of calls cannot be written to the disk, Close says so: they would be
+// lost with the machine.
+func TestCloseReportsCheckpointsThatAreNotKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, l, dir := leased(t)
+		c := l.Calls()
+		put(t, dir+"/one", "1\n")
+		if name := call(t, c, "one"); name != "call-1" {
+			t.Fatalf("got %q", name)
+		}
+		other, err := tryLock(l.held.dir, busyName, unix.LOCK_EX)
+		must(t, err)
+		defer other.free()
+		if err := l.Close(); !errors.Is(err, ErrBusy) {
+			t.Errorf("got %v, want %v", err, ErrBusy)
+		}
+	})
 }
 
 func TestCallsAreCheckpointed(t *testing.T) {

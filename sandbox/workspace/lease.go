@@ -141,13 +141,13 @@ func (l *Lease) Close() error {
 		l.tidy()
 		m := &l.held.meta
 		if len(m.Layers) == 0 && len(m.Checkpoints) == 0 && l.held.unchanged() {
-			err = errors.Join(err, l.store.discard(l.ID, l.held.locks[0]))
+			gone := l.store.discard(l.ID, l.held.locks[0])
+			if !errors.Is(gone, ErrNotFound) && !errors.Is(gone, ErrBusy) { // another program has removed the set or works on it
+				err = errors.Join(err, gone)
+			}
 		}
 		l.drop()
 	})
-	if errors.Is(err, ErrNotFound) || errors.Is(err, ErrBusy) {
-		return nil // another program has removed the set or works on it
-	}
 	return err
 }
 
