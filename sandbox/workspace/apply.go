@@ -263,8 +263,8 @@ func (a *applying) run(ctx context.Context) error {
 		}
 	}
 	for _, i := range order {
-		if err := ctx.Err(); err != nil {
-			return err
+		if ctx.Err() != nil {
+			return fmt.Errorf("it was interrupted, and some files may have been applied; apply again to do the rest: %w", context.Cause(ctx))
 		}
 		if a.why[i] == "" {
 			a.one(ctx, i)

@@ -1,6 +1,7 @@
 package workspace
 
 import (
+	"context"
 	"errors"
 	"os"
 	"os/exec"
@@ -20,6 +21,24 @@ func apply(t testing.TB, s *Store, opts Options) *Report {
 	r, err := s.Apply(t.Context(), "set", opts)
 	must(t, err)
 	return r
+}
+
+// An apply that is interrupted says that a part may be done, and what to do.
+func TestApplyThatIsInterrupted(t *testing.T) {
+	s, base := store(t)
+	must(t, s.Create("set", base, Protect{}))
+	put(t, top(t, s, "set")+"/file", "x")
+	ctx, cancel := context.WithCancel(t.Context())
+	_, err := s.Apply(ctx, "set", Options{Guard: func(string, Protect, []Change) (func(*Change) string, error) {
+		cancel()
+		return func(*Change) string { return "" }, nil
+	}})
+	if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "apply again to do the rest") {
+		t.Errorf("got %v", err)
+	}
+	if r := apply(t, s, Options{}); !r.Resumed || len(r.Applied) != 1 {
+		t.Errorf("got %+v, want the rest", r)
+	}
 }
 
 func TestApplyMakesTheBaseTheSet(t *testing.T) {
