@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"belljar.dev/policies"
@@ -59,17 +61,22 @@ func (j judging) roundTrip(req *http.Request) (*http.Response, error) {
 		j.d.record(refused.Record)
 		return nil, refused
 	}
-	ours := req.Clone(req.Context())
+	var sent atomic.Bool
+	trace := &httptrace.ClientTrace{WroteHeaders: func() { sent.Store(true) }}
+	ours := req.Clone(httptrace.WithClientTrace(req.Context(), trace))
 	ours.Host = ""
 	ours.URL.User = nil
 	// The judged host is the one that is dialled, verified in TLS and named in Host.
 	ours.URL.Host = hostPort(rec.Host, rec.Port, ours.URL.Scheme)
 	resp, err := snap.client.RoundTrip(ours)
+	rec.Allowed, rec.Rule, rec.Took = true, v.Rule, time.Since(rec.Time)
 	if err != nil {
-		return nil, err // its connection is recorded
+		if rec.Reason = policies.Clip(err.Error(), maxLine); sent.Load() { // otherwise only its connection is recorded
+			j.d.record(rec)
+		}
+		return nil, err
 	}
 	resp.Request = req
-	rec.Allowed, rec.Rule, rec.Took = true, v.Rule, time.Since(rec.Time)
 	j.d.record(rec)
 	return resp, nil
 }

@@ -214,13 +214,17 @@ func (f *flow) judge(method, path string) error {
 }
 
 // served records an allowed request: when it began, the name of the secret that
-// was added to it, if any, and the bytes of its body and of the answer's body.
-func (f *flow) served(began time.Time, method, path, secret string, sent, received int64) {
+// was added to it, if any, the bytes of its body and of the answer's body, and the
+// error for which it has no answer, or only a part of one.
+func (f *flow) served(began time.Time, method, path, secret string, sent, received int64, failed error) {
 	path, _, _ = strings.Cut(path, "?")
 	rec := f.rec
 	rec.Time, rec.Proto, rec.Method, rec.Path, rec.Secret = began, "http", method, path, secret
 	rec.Allowed, rec.Rule = true, f.snap.Request(rec.Host, rec.Port, method, path).Rule
 	rec.Sent, rec.Received, rec.Took = sent, received, time.Since(began)
+	if failed != nil {
+		rec.Reason = policies.Clip(failed.Error(), maxLine)
+	}
 	f.d.record(rec)
 }
 

@@ -390,7 +390,7 @@ func TestJudge(t *testing.T) {
 	if err := f.judge("GET", "/v1/x?secret=1"); err != nil {
 		t.Error(err)
 	}
-	f.served(time.Now(), "GET", "/v1/x?secret=1", "github", 3, 4)
+	f.served(time.Now(), "GET", "/v1/x?secret=1", "github", 3, 4, nil)
 	err = f.judge("DELETE", "/v1/x\r\nevil?y")
 	if r, ok := errors.AsType[*Refused](err); !ok || r.Record.what() != `DELETE a.example:443/v1/x\r\nevil` {
 		t.Errorf("got %v", err)

@@ -249,6 +249,7 @@ func (x *exchange) carry(q request, fields []field) (bool, error) {
 		if isGone(err) {
 			err = errStale
 		}
+		x.served(q.began, q.method, q.path, q.extra.names, 0, 0, err)
 		return false, err
 	}
 	var b *body
@@ -258,6 +259,8 @@ func (x *exchange) carry(q request, fields []field) (bool, error) {
 	resp, err := x.answer(q, websocket)
 	if err != nil {
 		b.stop(x.relay)
+		sent, _ := b.wait() // the error of the answer counts, not that of the body
+		x.served(q.began, q.method, q.path, q.extra.names, sent, 0, err)
 		return false, err
 	}
 	defer resp.Body.Close()
@@ -265,7 +268,7 @@ func (x *exchange) carry(q request, fields []field) (bool, error) {
 		b.stop(x.relay)
 		// Closing the body would otherwise read the rest of the answer, which may not end.
 		x.up.conn.Close()
-		x.served(q.began, q.method, q.path, q.extra.names, 0, 0)
+		x.served(q.began, q.method, q.path, q.extra.names, 0, 0, nil)
 		x.deny(http.StatusBadGateway, q.head, q.path, "secrets", reason, instead)
 		return false, nil
 	}
@@ -285,7 +288,7 @@ func (x *exchange) carry(q request, fields []field) (bool, error) {
 		b.stop(x.relay)
 	}
 	sent, sendErr := b.wait()
-	x.served(q.began, q.method, q.path, q.extra.names, sent, received)
+	x.served(q.began, q.method, q.path, q.extra.names, sent, received, err)
 	if err == nil && last {
 		settle(x.client)
 	}

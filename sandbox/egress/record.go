@@ -35,7 +35,7 @@ type Record struct {
 	Path     string // path of a request, without the query
 	Allowed  bool
 	Rule     string // rule that decided
-	Reason   string // why it was refused, or why it failed; empty otherwise
+	Reason   string // why it was refused, or why it failed or has no whole answer; empty otherwise
 	Instead  string // advice for the agent: what is allowed, or what to do; may be empty
 	Sent     int64  // bytes out of the box
 	Received int64  // bytes into the box

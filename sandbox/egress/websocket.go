@@ -162,10 +162,11 @@ func (s *messages) write(opcode byte, text []byte, final bool) error {
 // secret may come back in them.
 func (x *exchange) goOn(q request, resp *http.Response) error {
 	m := x.masker(q)
-	if err := x.upgrade(q, resp, m); err != nil {
+	err := x.upgrade(q, resp, m)
+	x.served(q.began, q.method, q.path, q.extra.names, 0, 0, err)
+	if err != nil {
 		return err
 	}
-	x.served(q.began, q.method, q.path, q.extra.names, 0, 0)
 	out, back := x.ways()
 	if m != nil {
 		back.first = (&messages{in: x.up.in, out: x.client.conn, m: m}).relay
