@@ -12,6 +12,6 @@
 //	enter.go   looks again: the process must be in the scope
 //
 // Everything together has [patience]: a manager that does not answer costs that
-// much once, before the first box. Only package cgroup uses this package, where its
-// own directory lacks a controller.
+// much once, before the first box. Only package cgroup calls Enter, where its own
+// directory lacks a controller; package sandbox explains the errors to the operator.
 package scope
