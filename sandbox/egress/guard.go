@@ -104,7 +104,7 @@ func (a added) unclear(method string, resp *http.Response) (reason, instead stri
 	kind, _, err := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	part := resp.StatusCode == http.StatusPartialContent || resp.StatusCode == http.StatusIMUsed ||
 		resp.Header.Get("Content-Range") != "" && resp.StatusCode != http.StatusRequestedRangeNotSatisfiable
-	const had = "requests to this host may carry a secret, and the server, which has had this one, answered with "
+	const had = "requests to this host may carry a secret, and the server, which has received this one, answered with "
 	switch {
 	case part, strings.EqualFold(kind, "multipart/byteranges"), err != nil && strings.Contains(lower(kind), "byteranges"):
 		return fmt.Sprintf("%sa part of a text (status %d), in which a secret that comes back in pieces cannot be found", had, resp.StatusCode), "Ask for the whole text."

@@ -78,7 +78,7 @@ func TestSecretAnswerIsRefused(t *testing.T) {
 			c := s.site(t)
 			io.WriteString(c, s.asked("GET "+path))
 			resp, body := readAnswer(t, bufio.NewReader(c), "GET")
-			if resp.StatusCode != 502 || !strings.HasPrefix(body, "BLOCKED by the sandbox: GET ") || !strings.Contains(body, "the server, which has had this one") {
+			if resp.StatusCode != 502 || !strings.HasPrefix(body, "BLOCKED by the sandbox: GET ") || !strings.Contains(body, "the server, which has received this one") {
 				t.Errorf("%q at %s: got %s %q", head, path, resp.Status, body)
 			}
 		}
