@@ -41,6 +41,43 @@ func TestApplyThatIsInterrupted(t *testing.T) {
 	}
 }
 
+// The record of what was applied never becomes too long to be read, and a line that a crash
+// has cut does not swallow the next one.
+func TestTheRecordOfAnApplyIsBounded(t *testing.T) {
+	s, base := store(t)
+	must(t, s.Create("set", base, Protect{}))
+	put(t, base+"/file", "x")
+	h, err := s.hold("set")
+	must(t, err)
+	defer h.close()
+	record := func(before string, size int64) (map[string]int64, int64) {
+		t.Helper()
+		name := filepath.Join(s.path, setsDir, "set", appliedName)
+		must(t, os.WriteFile(name, []byte(before), 0o600))
+		if size > 0 {
+			must(t, os.Truncate(name, size))
+		}
+		dir, err := os.Open(base)
+		must(t, err)
+		defer dir.Close()
+		m, err := openMarks(h.dir)
+		must(t, err)
+		m.add(dir, "file")
+		m.close()
+		marks, err := h.readMarks()
+		must(t, err)
+		info, err := os.Stat(name)
+		must(t, err)
+		return marks, info.Size()
+	}
+	if _, size := record("", maxMarks-5); size > maxMarks {
+		t.Errorf("the record has %d bytes, want at most %d", size, maxMarks)
+	}
+	if marks, _ := record("Zm9v 12", 0); marks["file"] == 0 {
+		t.Errorf("after a line that was cut: got %v, want the file", marks)
+	}
+}
+
 func TestApplyMakesTheBaseTheSet(t *testing.T) {
 	s, base, _ := scripted(t)
 	before := tree(t, base)

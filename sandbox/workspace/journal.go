@@ -91,20 +91,37 @@ func (o *open) tidy() (bool, error) {
 
 // marker appends to the record of what was applied of a set: a line for each file with the
 // ctime that the file got. A later change of that file in the set is then not a conflict.
-type marker struct{ f *os.File }
+type marker struct {
+	f    *os.File
+	left int64 // bytes that the record may still have
+}
 
 func openMarks(dir *os.File) (*marker, error) {
-	fd, err := unix.Openat(int(dir.Fd()), appliedName, unix.O_WRONLY|unix.O_CREAT|unix.O_APPEND|unix.O_CLOEXEC|unix.O_NOFOLLOW, 0o600)
+	fd, err := unix.Openat(int(dir.Fd()), appliedName, unix.O_RDWR|unix.O_CREAT|unix.O_APPEND|unix.O_CLOEXEC|unix.O_NOFOLLOW, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("note what is applied: %w", err)
 	}
-	return &marker{os.NewFile(uintptr(fd), appliedName)}, nil
+	m := &marker{f: os.NewFile(uintptr(fd), appliedName)}
+	if info, err := m.f.Stat(); err == nil {
+		m.left = maxMarks - info.Size()
+	}
+	if !endsLine(m.f) {
+		m.write("\n") // ends a line that a crash left incomplete
+	}
+	return m, nil
+}
+
+// write appends a text, unless the record would become too long to be read.
+func (m *marker) write(text string) {
+	if m.left -= int64(len(text)); m.left >= 0 {
+		_, _ = m.f.WriteString(text)
+	}
 }
 
 func (m *marker) close() { m.f.Close() }
 
-// add records a file. If that fails, a later change of the file in the set is a conflict,
-// which a person sees.
+// add records a file. If that fails, or the record has its maximum length, a later change
+// of the file in the set is a conflict, which a person sees.
 func (m *marker) add(base *os.File, name string) {
 	dir, last, err := parentOf(base, name)
 	if err != nil {
@@ -115,7 +132,7 @@ func (m *marker) add(base *os.File, name string) {
 	if err != nil || st == nil {
 		return
 	}
-	_, _ = m.f.WriteString(base64.StdEncoding.EncodeToString([]byte(name)) + " " + strconv.FormatInt(st.Ctim.Nano(), 10) + "\n")
+	m.write(base64.StdEncoding.EncodeToString([]byte(name)) + " " + strconv.FormatInt(st.Ctim.Nano(), 10) + "\n")
 }
 
 // readMarks reads the record that a marker writes.
@@ -125,7 +142,7 @@ func (h *held) readMarks() (map[string]int64, error) {
 		return map[string]int64{}, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read what was applied: %w; apply or discard the rest", err)
+		return nil, fmt.Errorf("read what was applied: %w", err)
 	}
 	marks := map[string]int64{}
 	lines := bufio.NewScanner(strings.NewReader(string(text)))

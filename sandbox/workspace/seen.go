@@ -28,7 +28,7 @@ func (h *held) readSeen() (map[string]bool, error) {
 		return map[string]bool{}, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read what was seen: %w; apply or discard the rest", err)
+		return nil, fmt.Errorf("read what was seen: %w", err)
 	}
 	seen := map[string]bool{}
 	lines := bufio.NewScanner(strings.NewReader(string(text)))
