@@ -392,11 +392,12 @@ func rewriteAt(dir *os.File, name string, was *unix.Stat_t, text []byte) error {
 	if !isRegular(&now) || identOf(&now) != identOf(was) || now.Nlink != 1 {
 		return replaceAt(dir, name, text, was.Mode, was.Uid, was.Gid)
 	}
-	if err := f.Truncate(0); err != nil {
+	// The file is cut last: a write that fails, for example because a box has filled the
+	// disk, then loses none of the old text behind it.
+	if _, err := f.WriteAt(text, 0); err != nil {
 		return err
 	}
-	_, err = f.WriteAt(text, 0)
-	return err
+	return f.Truncate(int64(len(text)))
 }
 
 // sameText reports whether the content of a file is text.
