@@ -66,6 +66,28 @@ func TestCloseReportsCheckpointsThatAreNotKept(t *testing.T) {
 	})
 }
 
+// An error names the path that it is about once, quoted.
+func TestErrorsNameThePathOnce(t *testing.T) {
+	s, _, dir := leased(t)
+	put(t, dir+"/evil\n/dir/file", "x")
+	h, err := s.hold("set")
+	must(t, err)
+	defer h.close()
+	all, err := s.uppers([]string{h.meta.Top})
+	must(t, err)
+	defer all.close()
+	id, err := s.newLayer(&h.meta)
+	must(t, err)
+	err = s.copyInto(layersDir+"/"+id, all, &copying{m: &h.meta, left: 2})
+	if want := `"evil\n/dir": too many changed files: more than belljar reads`; !errors.Is(err, errBound) || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+	err = about("evil\n", fmt.Errorf("copy: %w", &os.PathError{Op: "open", Path: "evil\n", Err: unix.EACCES}))
+	if want := `"evil\n": permission denied`; !errors.Is(err, unix.EACCES) || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+}
+
 func TestCallsAreCheckpointed(t *testing.T) {
 	s, l, dir := leased(t)
 	put(t, dir+"/before", "not by a call\n")

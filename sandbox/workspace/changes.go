@@ -259,7 +259,7 @@ func (w *walk) dir(at string, layers merged, base *os.File, opaque bool) error {
 		}
 		if err != nil {
 			if !unreadable(err) {
-				return fmt.Errorf("%s: %w", quotePath(path), err)
+				return about(path, err)
 			}
 			w.unread(path, name, layers, err)
 		}
@@ -544,12 +544,4 @@ func sizeOf(st *unix.Stat_t) int64 {
 		return st.Size
 	}
 	return 0
-}
-
-// cause returns the text of an error without its path, which is printed separately.
-func cause(err error) string {
-	if path, ok := errors.AsType[*os.PathError](err); ok {
-		return path.Err.Error()
-	}
-	return err.Error()
 }

@@ -82,7 +82,7 @@ func (c *copying) fill(to *os.File, from merged, at string) error {
 			err = c.one(to, from, path, name, e)
 		}
 		if err != nil && !errors.Is(err, unix.ENOENT) { // ENOENT: the box has removed the file meanwhile
-			return fmt.Errorf("%s: %w", quotePath(path), err)
+			return about(path, err)
 		}
 	}
 	return nil

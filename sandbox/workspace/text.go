@@ -2,7 +2,9 @@ package workspace
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -215,6 +217,33 @@ func extent(at, n int) string {
 		return fmt.Sprint(at)
 	}
 	return fmt.Sprintf("%d,%d", at, n)
+}
+
+// pathError is an error about a path that a box may have chosen. Its text has the path once,
+// quoted.
+type pathError struct {
+	path string
+	err  error
+}
+
+func (e *pathError) Error() string { return quotePath(e.path) + ": " + cause(e.err) }
+
+func (e *pathError) Unwrap() error { return e.err }
+
+// about returns an error as one about a path, unless it is about a path below that already.
+func about(path string, err error) error {
+	if _, ok := errors.AsType[*pathError](err); ok {
+		return err
+	}
+	return &pathError{path, err}
+}
+
+// cause returns the text of an error without its path, which is printed separately.
+func cause(err error) string {
+	if path, ok := errors.AsType[*os.PathError](err); ok {
+		return path.Err.Error()
+	}
+	return err.Error()
 }
 
 // quotePath returns a path as git shows it: in quotes, escaped as in C, if it contains
