@@ -15,6 +15,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"belljar.dev/policies"
 )
 
 // headTime is how long the head of a request may take from its first byte.
@@ -203,7 +205,7 @@ func (x *exchange) serve(ctx context.Context, h head) (bool, error) {
 	if x.requests() || extra.narrow {
 		for _, f := range h.fields {
 			if overrides(f.name) {
-				x.deny(http.StatusForbidden, h, p.path, "requests", "the profile has rules about the requests to it, or secrets for some of them, and some servers take a request with the header "+f.name+" for another request", "Leave the header out.")
+				x.deny(http.StatusForbidden, h, p.path, "requests", "the profile has rules about the requests to it, or secrets for some of them, and some servers take a request with the header "+policies.Clip(f.name, maxShown)+" for another request", "Leave the header out.")
 				return false, nil
 			}
 		}

@@ -1,6 +1,24 @@
 package egress
 
-import "testing"
+import (
+	"bufio"
+	"io"
+	"strings"
+	"testing"
+)
+
+// A refusal repeats a long name of a header in part only: the door keeps refusals.
+func TestLongNameOfAHeader(t *testing.T) {
+	s := serve(t, newWeb(t).port, func(cfg *Config) { cfg.Egress.Allow[0].Methods = []string{"GET"} })
+	c := s.site(t)
+	io.WriteString(c, s.asked("GET /x", strings.Repeat("x-", 20_000)+"method: POST"))
+	if resp, body := readAnswer(t, bufio.NewReader(c), "GET"); resp.StatusCode != 403 || !strings.Contains(body, "for another request") {
+		t.Errorf("got %s %q; want 403 and the whole reason", resp.Status, body)
+	}
+	if r := s.await(t, func(r Record) bool { return !r.Allowed }); len(r.Reason) > maxLine {
+		t.Errorf("the reason has %d characters, want at most %d", len(r.Reason), maxLine)
+	}
+}
 
 func TestOverrides(t *testing.T) {
 	for _, name := range []string{
