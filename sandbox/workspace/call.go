@@ -29,7 +29,8 @@ const (
 const copyPrefix = "copy-"
 
 // ErrSkipped means that a call got no checkpoint, because the checkpoint would cost too
-// much. The error that wraps ErrSkipped gives the reason.
+// much or another program works on the set. The error that wraps ErrSkipped gives the
+// reason.
 var ErrSkipped = errors.New("no checkpoint")
 
 // Calls makes a checkpoint of a leased set after each call that changed it. Its
@@ -53,8 +54,9 @@ func (l *Lease) Calls() *Calls {
 // last call, and returns the name of the checkpoint. If nothing changed, the name is "".
 // note describes the call. The box can work meanwhile. Checkpoint looks at all files that
 // the set changed, and copies those that changed since the last checkpoint. If that takes
-// over 2 seconds or 256 MiB, it makes no checkpoint and returns ErrSkipped. The newest 32
-// checkpoints of calls are kept.
+// over 2 seconds or 256 MiB, it makes no checkpoint and returns ErrSkipped, for the next
+// nine calls too. If another program works on the set, it returns ErrSkipped for this call
+// alone. The newest 32 checkpoints of calls are kept.
 func (c *Calls) Checkpoint(ctx context.Context, note string) (name string, err error) {
 	l := c.lease
 	select {
@@ -82,6 +84,9 @@ func (c *Calls) Checkpoint(ctx context.Context, note string) (name string, err e
 	defer cancel()
 	name, err = l.checkpointCall(ctx, c.most, note)
 	switch {
+	case errors.Is(err, ErrBusy): // whatever the call changed, the next one saves it
+		c.last = last
+		return "", fmt.Errorf("%w: %w", ErrSkipped, ErrBusy)
 	case errors.Is(err, ErrSkipped):
 		c.rest = callRest
 		return "", fmt.Errorf("%w; the next %d calls get no checkpoint either", err, callRest)

@@ -66,6 +66,26 @@ func TestCloseReportsCheckpointsThatAreNotKept(t *testing.T) {
 	})
 }
 
+// While another program works on the set, a call gets no checkpoint. That is not taken for
+// changes that are too expensive, and the next call saves them.
+func TestNoCheckpointWhileAnotherProgramWorks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, l, dir := leased(t)
+		c := l.Calls()
+		put(t, dir+"/one", "1\n")
+		other, err := tryLock(l.held.dir, busyName, unix.LOCK_EX)
+		must(t, err)
+		_, err = c.Checkpoint(t.Context(), "one")
+		other.free()
+		if !errors.Is(err, ErrSkipped) || !errors.Is(err, ErrBusy) || strings.Contains(err.Error(), "to copy") {
+			t.Errorf("got %v, want that another program works on the set", err)
+		}
+		if name := call(t, c, "two"); name != "call-1" {
+			t.Errorf("the next call got %q, want call-1", name)
+		}
+	})
+}
+
 // An error names the path that it is about once, quoted.
 func TestErrorsNameThePathOnce(t *testing.T) {
 	s, _, dir := leased(t)
