@@ -41,8 +41,10 @@ func (r *relay) intercept(ctx context.Context) error {
 		ServerName: r.host.String(), RootCAs: r.d.cfg.Roots, NextProtos: []string{"http/1.1"}, MinVersion: tls.VersionTLS12,
 	})
 	if err := shake(ctx, up); err != nil {
-		err = fmt.Errorf("TLS with %s: %w", r.host, err)
-		return inner.badGateway(err)
+		if op, ok := errors.AsType[*net.OpError](err); ok {
+			err = op.Err // a box gets this text, and the host's address is not for it
+		}
+		return inner.badGateway(fmt.Errorf("TLS with %s: %w", r.host, err))
 	}
 	inner.up = newSide(up, nil)
 	defer inner.up.free()

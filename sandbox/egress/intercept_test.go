@@ -2,6 +2,7 @@ package egress
 
 import (
 	"bufio"
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"io"
@@ -9,7 +10,9 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -102,6 +105,41 @@ func TestInterceptVerifiesTheServer(t *testing.T) {
 			t.Errorf("%s: the server saw %q", name, w.requests())
 		}
 	}
+}
+
+// A message to the box has neither the address of the host nor that of its name server.
+func TestMessagesHideTheHost(t *testing.T) {
+	var from atomic.Value
+	broken := server(t, func(c net.Conn) {
+		from.Store(c.RemoteAddr().String())
+		io.ReadFull(c, make([]byte, 1)) // of the ClientHello
+		reset(c)
+	})
+	s := serve(t, broken, func(cfg *Config) {
+		cfg.Egress.Intercept = true
+		cfg.Egress.Allow = append(cfg.Egress.Allow, allowing("lost.example").Allow...)
+		cfg.Resolver = lostResolver{cfg.Resolver}
+	})
+	c := s.opened(t)
+	io.WriteString(c, s.asked("GET /x"))
+	resp, body := readAnswer(t, bufio.NewReader(c), "GET")
+	if addr, _ := from.Load().(string); resp.StatusCode != 502 || !strings.Contains(body, "TLS with "+site) || strings.Contains(body, addr) {
+		t.Errorf("got %s %q; want 502 without %s", resp.Status, body, addr)
+	}
+	_, _, resp, body = s.connected(t, "lost.example:443")
+	if resp.StatusCode != 502 || !strings.Contains(body, "no such host") || strings.Contains(body, "10.9.8.7") {
+		t.Errorf("got %s %q; want 502 without the name server", resp.Status, body)
+	}
+}
+
+// lostResolver does not find lost.example.
+type lostResolver struct{ Resolver }
+
+func (r lostResolver) LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error) {
+	if host == "lost.example" {
+		return nil, &net.DNSError{Err: "no such host", Name: host, Server: "10.9.8.7:53", IsNotFound: true}
+	}
+	return r.Resolver.LookupNetIP(ctx, network, host)
 }
 
 // A request that the policy refuses is not recorded as allowed because its server cannot be

@@ -2,6 +2,7 @@ package egress
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -84,6 +85,11 @@ func (l *lookups) find(ctx context.Context, name string) ([]netip.Addr, error) {
 	}
 	found, err := l.resolver.LookupNetIP(ctx, "ip", name)
 	if err != nil {
+		if from, ok := errors.AsType[*net.DNSError](err); ok {
+			bare := *from
+			bare.Server = "" // a box gets this text, and the host's name server is not for it
+			err = &bare
+		}
 		return nil, fmt.Errorf("look up %s: %w", name, err)
 	}
 	var addrs []netip.Addr
