@@ -3,6 +3,7 @@ package act
 import (
 	"strings"
 	"sync"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/chromedp/cdproto/input"
@@ -74,6 +75,9 @@ func parseKey(text string) (k key, why string) {
 		return k, "is not the name of a key"
 	}
 	r, _ := utf8.DecodeRuneInString(one)
+	if !named && unicode.IsControl(r) { // kb makes keys such as Enter of some of them, and only names are judged as these keys
+		return k, "is not the name of a key"
+	}
 	k.name = rest
 	if rest == " " {
 		k.name = "Space"

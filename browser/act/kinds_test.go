@@ -59,6 +59,12 @@ func TestStepsAreOfTheirKind(t *testing.T) {
 			t.Errorf("%q was typed into a field of one line: %v", text, err)
 		}
 	}
+	// The character of a key is not its name: Enter sends the form, and the letter a does not.
+	for _, text := range []string{"\r", "\n", "Shift+\r", "\t", "\b", "\x1b", "\x7f"} {
+		if _, err := s.do(act.Step{Do: act.DoPress, Ref: s.ref(l, `text "Q"`), Text: text}); act.ReasonOf(err) != act.ReasonArgument {
+			t.Errorf("%q was pressed in a field: %v", text, err)
+		}
+	}
 	s.must(act.Step{Do: act.DoFill, Ref: s.ref(l, `text "Message"`), Text: "a\nb"})
 	if got := s.eval("document.querySelector('textarea').value"); got != `"a\nb"` {
 		t.Errorf("the text of several lines is %s", got)
