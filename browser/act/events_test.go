@@ -185,15 +185,35 @@ const h = document.createElement("div"); h.style = o.style.cssText; h.attachShad
 		}
 		return n
 	}
-	l := s.goTo(s.url("shop", "/echo"))
-	s.must(act.Step{Do: act.DoFill, Ref: s.ref(l, `password`), Text: value})
-	if n := red(); n < 1000 {
-		t.Fatalf("what was filled in shows %d red pixels, so this test sees nothing", n)
+	// In the second page, the secret comes after thousands of other texts, and at the end of
+	// long ones.
+	s.page("/long", `<!doctype html><input type=password id=p><p id=many style="font-size:2px"></p><div id=o style="position:absolute;top:40px;font:bold 40px monospace;color:#f00"></div><script>
+many.innerHTML = "<b>a </b>".repeat(8000);
+const a = document.createElement("textarea"); a.rows = 2; a.style = o.style.cssText + ";top:100px"; document.body.append(a);
+p.addEventListener("input", () => { o.textContent = " ".repeat(8000) + p.value; a.value = "\n".repeat(8000) + p.value; a.scrollTop = 1e6; });
+</script>`)
+	for _, path := range []string{"/echo", "/long"} {
+		l := s.goTo(s.url("shop", path))
+		s.must(act.Step{Do: act.DoFill, Ref: s.ref(l, `password`), Text: value})
+		if n := red(); n < 1000 {
+			t.Fatalf("what was filled in shows %d red pixels in %s, so this test sees nothing", n, path)
+		}
 	}
-	l = s.goTo(s.url("shop", "/echo"))
-	s.must(act.Step{Do: act.DoFill, Ref: s.ref(l, `password`), Secret: "pw"})
-	if n := red(); n > 0 {
-		t.Errorf("the secret shows %d red pixels", n)
+	for _, path := range []string{"/echo", "/long"} {
+		l := s.goTo(s.url("shop", path))
+		s.must(act.Step{Do: act.DoFill, Ref: s.ref(l, `password`), Secret: "pw"})
+		if n := red(); n > 0 {
+			t.Errorf("the secret shows %d red pixels in %s", n, path)
+		}
+	}
+	// If a page has more text or frames than are searched, no picture of it is taken.
+	s.page("/more", `<!doctype html><p id=many style="font-size:2px"></p><script>many.innerHTML = "<b>a </b>".repeat(60000)</script>`)
+	s.page("/frames", `<!doctype html><p id=many></p><script>many.innerHTML = "<iframe width=10 height=10></iframe>".repeat(80)</script>`)
+	for _, path := range []string{"/more", "/frames"} {
+		s.goTo(s.url("shop", path))
+		if k, err := s.seat.Look(s.ctx(), act.LookRequest{At: act.AtPicture}); act.ReasonOf(err) != act.ReasonLimit {
+			t.Errorf("a picture of %s, which was not searched as a whole: %v, %v", path, k, err)
+		}
 	}
 }
 

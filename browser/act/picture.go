@@ -151,14 +151,30 @@ type textRun struct {
 	Box  [4]float64 `json:"b"` // place of an input (left, top, width, height); zero for other text
 }
 
-const maxRuns = 5000
+// The bounds of the texts of a frame in which secrets are looked for.
+const (
+	maxRuns     = 50_000
+	maxRunChars = 2 << 20
+)
+
+// errUnsearched is the refusal of a picture of a page that is larger than these bounds, or
+// has more frames than are looked at.
+func errUnsearched() error {
+	return &Refusal{
+		Reason: ReasonLimit, Message: "a secret was typed in this session, and the page has too much text or too many frames to find each place that shows the secret, so no picture is taken",
+		Next: "look at the page",
+	}
+}
 
 // secretSpots returns the places in the window where a secret is shown. No secret is sent
 // to a page for that: the page returns its texts, and they are searched here. A frame whose
-// texts cannot be read is covered as a whole.
+// texts cannot all be read is covered as a whole.
 func (t eye) secretSpots(ctx context.Context) ([]image.Rectangle, error) {
 	var out []image.Rectangle
 	frames := t.tree()
+	if len(frames) >= MaxFrames { // there may be more
+		return nil, errUnsearched()
+	}
 	origin := map[string][2]float64{}
 	if len(frames) > 0 {
 		origin[frames[0].id] = [2]float64{}
@@ -193,8 +209,16 @@ func (t eye) secretSpots(ctx context.Context) ([]image.Rectangle, error) {
 			off, known = [2]float64{p[0] + box[0], p[1] + box[1]}, true
 			origin[f.id] = off
 		}
-		var runs []textRun
-		if err := t.run(ctx, f, "belljar.runs("+fmt.Sprint(maxRuns)+")", &runs); err != nil {
+		var is struct {
+			Runs  []textRun `json:"runs"`
+			Whole bool      `json:"whole"`
+		}
+		err := t.run(ctx, f, fmt.Sprintf("belljar.runs(%d, %d)", maxRuns, maxRunChars), &is)
+		if err == nil && !is.Whole {
+			err = errUnsearched()
+		}
+		runs := is.Runs
+		if err != nil {
 			if i == 0 || !known || errors.Is(err, errBlocked) || errors.Is(err, errGone) {
 				return nil, err
 			}

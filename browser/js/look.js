@@ -264,19 +264,21 @@
     return out;
   };
 
-  // The texts that are to be seen in the window, and the values of its fields.
+  // The texts of the page that are to be seen, and the values of its fields: at most so many,
+  // and so many characters. whole says whether these are all of them.
   let kept = [];
-  belljar.runs = (most) => {
+  belljar.runs = (most, chars) => {
     kept = [];
     const out = [], todo = [dom.html(document)];
-    while (todo.length && out.length < most) {
+    while (todo.length && out.length < most && chars >= 0) {
       const n = todo.pop();
       if (!n) continue;
       const t = dom.type(n);
       if (t === 3) {
         if (n.data.trim() === "") continue;
+        if ((chars -= n.length) < 0) break;
         kept[out.length] = n;
-        out.push({ t: n.data.slice(0, 4000) });
+        out.push({ t: n.data });
         continue;
       }
       if (t !== 1 && t !== 11) continue;
@@ -285,7 +287,7 @@
         if (name === "script" || name === "style" || name === "noscript" || !dom.seen(n) && style(n).display !== "contents") continue;
         if ((name === "input" && n.type !== "password" && n.type !== "hidden") || name === "textarea" || name === "select") {
           const r = dom.rect(n), v = name === "select" ? Array.from(n.selectedOptions).map((o) => o.text).join(" ") : String(n.value) + " " + (dom.attr(n, "placeholder") ?? "");
-          if (r.width > 0 && v.trim()) out.push({ t: v.slice(0, 4000), b: [r.left, r.top, r.width, r.height] });
+          if (r.width > 0 && v.trim() && (chars -= v.length) >= 0) out.push({ t: v, b: [r.left, r.top, r.width, r.height] });
           continue;
         }
       }
@@ -294,7 +296,7 @@
       if (t === 1 && dom.name(n) === "slot") list.push(...dom.slotted(n));
       for (let i = list.length - 1; i >= 0; i--) todo.push(list[i]);
     }
-    return out;
+    return { runs: out, whole: todo.length === 0 && chars >= 0 };
   };
   // The places of parts of these texts.
   belljar.boxes = (ask) => {
