@@ -268,11 +268,18 @@ func (c *call) led(static *Result, got *browser.Loaded, res *Result) *fetch.Stop
 	for _, s := range got.Redirects {
 		steps = append(steps, fetch.Redirect{From: s.From, To: s.To, Status: s.Status})
 	}
-	if last := static.URL; len(steps) == 0 && withoutFragment(res.URL) != withoutFragment(last) {
+	last := static.URL
+	if n := len(steps); n > 0 {
+		last = steps[n-1].To
+	}
+	if withoutFragment(res.URL) != withoutFragment(last) { // its scripts have led the page on
 		steps = append(steps, fetch.Redirect{From: last, To: res.URL})
 	}
 	reading := c.g.Reading()
 	for _, step := range steps {
+		if !reading.Redirects && withoutTLS(static.URL, step.To) {
+			return &fetch.Stop{Redirect: step, Why: "The page leads to a URL without TLS, and such redirects are not followed under this policy.", Instead: "call again with that URL, if it is what you want to read"}
+		}
 		if !reading.Redirects && !sameHost(static.URL, step.To) {
 			return &fetch.Stop{Redirect: step, Why: "The page leads to another host, and such redirects are not followed under this policy.", Instead: "call again with that URL, if it is what you want to read"}
 		}
@@ -296,6 +303,13 @@ func sameOrigin(a, b string) bool {
 	u, err := url.Parse(a)
 	v, err2 := url.Parse(b)
 	return err == nil && err2 == nil && u.Scheme == v.Scheme && strings.EqualFold(u.Host, v.Host)
+}
+
+// withoutTLS reports whether a page with TLS leads to one without.
+func withoutTLS(from, to string) bool {
+	u, err := url.Parse(from)
+	v, err2 := url.Parse(to)
+	return err == nil && err2 == nil && u.Scheme == "https" && v.Scheme != "https"
 }
 
 func sameHost(a, b string) bool {

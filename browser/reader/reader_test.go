@@ -78,7 +78,7 @@ func TestLanes(t *testing.T) {
 	r.Serve(t, "a.example", http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		w.Header().Set("Content-Type", "text/html")
 		switch req.URL.Path {
-		case "/empty", "/broken", "/leads", "/denied":
+		case "/empty", "/broken", "/leads", "/denied", "/twice", "/back":
 			io.WriteString(w, empty)
 		case "/json":
 			w.Header().Set("Content-Type", "application/json")
@@ -96,6 +96,10 @@ func TestLanes(t *testing.T) {
 	r.fake.Errors["http://a.example/broken"] = &browser.Error{Kind: browser.KindCrashed, Message: "the page died twice"}
 	r.fake.Pages["http://a.example/leads"] = &browser.Loaded{HTML: made, Status: 200, URL: "http://b.example/"}
 	r.fake.Pages["http://a.example/denied"] = &browser.Loaded{HTML: made, Status: 200, URL: "http://denied.example/"}
+	// The server redirects the browser, and then the scripts of that page lead it on.
+	moved := []browser.Redirect{{From: "http://a.example/twice", To: "http://a.example/next", Status: 302}}
+	r.fake.Pages["http://a.example/twice"] = &browser.Loaded{HTML: made, Status: 200, URL: "http://denied.example/", Redirects: moved}
+	r.fake.Pages["http://a.example/back"] = &browser.Loaded{HTML: made, Status: 200, URL: "http://a.example/next#part", Redirects: moved}
 	for i, test := range []struct {
 		path, read string
 		q          reader.Query
@@ -140,17 +144,38 @@ func TestLanes(t *testing.T) {
 			t.Errorf("%s: got %+v, %v", path, res, err)
 		}
 	}
-	for path, want := range map[string]string{"/leads": "another host", "/denied": "another host"} {
+	for path, want := range map[string]string{"/leads": "another host", "/denied": "another host", "/twice": "another host"} {
 		res, err := r.r.Read(t.Context(), r.grant(t, ""), reader.Query{URL: "http://a.example" + path})
 		if err != nil || res.Stop == nil || !strings.Contains(res.Stop.Why, want) || res.Page != nil {
 			t.Errorf("%s: got %v, %+v", path, err, res)
 		}
 	}
-	if res, err := r.r.Read(t.Context(), r.grant(t, "redirects: follow"), reader.Query{URL: "http://a.example/denied"}); err != nil || res.Stop == nil || !strings.Contains(res.Stop.Why, "not-here") {
+	for _, path := range []string{"/denied", "/twice"} {
+		if res, err := r.r.Read(t.Context(), r.grant(t, "redirects: follow"), reader.Query{URL: "http://a.example" + path}); err != nil || res.Stop == nil || !strings.Contains(res.Stop.Why, "not-here") {
+			t.Errorf("%s: got %v, %+v", path, err, res)
+		}
+	}
+	if res, err := r.r.Read(t.Context(), r.grant(t, ""), reader.Query{URL: "http://a.example/back"}); err != nil || res.Stop != nil || len(res.Redirects) != 1 {
 		t.Errorf("got %v, %+v", err, res)
 	}
 	if res, err := r.r.Read(t.Context(), r.grant(t, "redirects: follow"), reader.Query{URL: "http://a.example/leads"}); err != nil || res.Stop != nil || res.URL != "http://b.example/" || len(res.Redirects) != 1 {
 		t.Errorf("got %v, %+v", err, res)
+	}
+}
+
+// TestBrowserKeepsTLS checks that the redirect of a browser from a page with TLS to one
+// without is reported, as the redirect of a plain request is.
+func TestBrowserKeepsTLS(t *testing.T) {
+	r := newRig(t, true)
+	r.ServeTLS(t, "a.example", page(empty), nil, time.Now().Add(time.Hour))
+	for to, stops := range map[string]bool{"http://a.example/": true, "https://www.a.example/": false} {
+		r.fake.Pages["https://a.example/"] = &browser.Loaded{HTML: made, Status: 200, URL: to}
+		for read, follows := range map[string]bool{"": false, "redirects: follow": true} {
+			res, err := r.r.Read(t.Context(), r.grant(t, read), reader.Query{URL: "https://a.example/"})
+			if err != nil || (res.Stop != nil) != (stops && !follows) || res.Stop != nil && !strings.Contains(res.Stop.Why, "without TLS") {
+				t.Errorf("%s with %q: got %v, %+v", to, read, err, res)
+			}
+		}
 	}
 }
 
