@@ -229,6 +229,58 @@ func TestSecretIsNowhere(t *testing.T) {
 	t.Logf("%d places, 0 hits", len(places))
 }
 
+// TestSecretsAreMaskedBeforeTheyAreCut checks that no text shows the beginning of a secret
+// because it is too long, and was cut within the secret.
+func TestSecretsAreMaskedBeforeTheyAreCut(t *testing.T) {
+	const value = "Canary-0123456789-0123456789"
+	s := newStage(t)
+	s.seat = s.another(func(o *act.Options) {
+		o.Secrets = []act.Secret{{Name: "pw", Origin: fmt.Sprintf("http://shop.example:%d", s.port), Field: "password", Insecure: true, Value: func(context.Context) (string, error) { return value, nil }}}
+		o.Judge = func(_ context.Context, n act.Navigation) error {
+			if strings.Contains(n.URL, "refused") {
+				return fmt.Errorf("%s %s is not allowed", strings.Repeat("word ", 50), n.URL)
+			}
+			return nil
+		}
+	})
+	s.page("/login", `<!doctype html><input type=password id=p aria-label=Password><div id=o></div><button onclick="location = '/refused?' + p.value">Leave</button><script>
+p.addEventListener("input", () => {
+  const v = p.value, a = (n) => "a".repeat(n) + " " + v;
+  o.innerHTML = "<canvas width=9 height=9></canvas><div tabindex=0 role=slider></div><select aria-label=Some><option><option></select><select aria-label=Many multiple></select><div style='position:relative'><button id=under style='width:400px;height:40px'>Under</button><div role=button id=over style='position:absolute;left:0;top:0;width:400px;height:60px;background:#fff'></div></div><pre></pre>";
+  o.querySelector("canvas").setAttribute("aria-label", a(70));
+  o.querySelector("[role=slider]").setAttribute("aria-valuenow", a(30));
+  o.querySelector("select").options[0].text = a(30);
+  o.querySelector("select").options[1].text = a(50);
+  o.querySelectorAll("select")[1].innerHTML = "<option selected>" + a(70);
+  over.textContent = a(70);
+  o.querySelector("pre").textContent = "b ".repeat(9995) + v;
+})</script>`)
+	l := s.goTo(s.url("shop", "/login"))
+	s.must(act.Step{Do: act.DoFill, Ref: s.ref(l, `password "Password"`), Secret: "pw"})
+	l = s.look(act.LookRequest{Scope: act.ScopeAll, MaxChars: act.MaxChars})
+	if !strings.Contains(l, "incomplete, limit reached: text") {
+		t.Errorf("a look without the end of a text does not say so:\n%.300s", l)
+	}
+	texts := []string{l}
+	for _, step := range []act.Step{
+		{Do: act.DoSelect, Ref: s.ref(l, `select "Some"`), Text: "none of them"},
+		{Do: act.DoClick, Ref: s.ref(l, `button "Under"`)},
+		{Do: act.DoClick, Ref: s.ref(l, `button "Leave"`)},
+		{Do: act.DoOpen, URL: s.url("shop", "/refused?x="+value)},
+	} {
+		o, err := s.do(step)
+		texts = append(texts, fmt.Sprintf("%v %+v", err, o))
+	}
+	for _, text := range texts {
+		if at := strings.Index(text, "Canary"); at >= 0 {
+			t.Errorf("a text shows the beginning of the secret: %q", text[max(0, at-100):min(len(text), at+60)])
+		}
+	}
+	if !strings.Contains(texts[1], "(secret") || !strings.Contains(texts[2], "is covered by") || !strings.Contains(texts[3], "word word") || !strings.Contains(texts[4], "word word") {
+		t.Errorf("the steps were not refused as they should be: %q", texts[1:])
+	}
+}
+
 // processes returns the command line of each process that this process has started, and the
 // content of the files in its /tmp, except the files in which Chrome keeps the pages that
 // it shows.

@@ -40,7 +40,7 @@ type lookOptions struct {
 	Chars int `json:"chars"`
 	Refs  int `json:"refs"`
 	Depth int `json:"depth"`
-	Name  int `json:"name"` // characters of a name at most
+	Name  int `json:"name"` // characters at which a name or value is cut; it is cut again after it was masked
 }
 
 // line is one line of a look.

@@ -99,6 +99,8 @@
     return out.join(" ");
   };
 
+  // Characters of one text that a line has at most.
+  const longest = 20000;
   // The lines of the document, or of one element.
   belljar.look = (o) => belljar.pass(() => lines(o));
   const lines = (o) => {
@@ -125,7 +127,12 @@
       s = s.replace(/\s+/g, " ");
       if (s === "" || s === " " && (!line || line.s.length === 0)) return;
       chars -= s.length;
-      put(s.toWellFormed().slice(0, 20000), e);
+      if (s.length > longest) { // between words, since half of a secret would not be masked
+        out.cut ||= "text";
+        const at = s.lastIndexOf(" ", longest);
+        s = s.slice(0, at > 0 ? at : longest);
+      }
+      put(s.toWellFormed(), e);
     };
     const place = (e) => {
       out.controls++;
@@ -136,15 +143,15 @@
       const tag = dom.name(e);
       if (r === "password") { if (e.value) seg.x = ("filled " + seg.x).trim(); }
       else if (tag === "select") {
-        const list = e.options, picked = Array.from(e.selectedOptions).slice(0, 5).map((p) => tidy(p.text).slice(0, 80));
+        const list = e.options, picked = Array.from(e.selectedOptions).slice(0, 5).map((p) => tidy(p.text).slice(0, o.name));
         seg.v = picked.join(", ");
         seg.of = list.length;
         const few = o.in ? 2000 : 12;
-        if (list.length <= few) seg.o = Array.from(list).map((p) => tidy(p.text).slice(0, 60));
+        if (list.length <= few) seg.o = Array.from(list).map((p) => tidy(p.text).slice(0, o.name));
       } else if (r === "file") seg.v = Array.from(e.files ?? []).map((f) => f.name).join(", ").slice(0, o.name);
       else if ((tag === "input" || tag === "textarea") && belljar.fields.has(r) && r !== "check" && r !== "radio") seg.v = tidy(String(e.value)).slice(0, o.name);
       else if (r === "text" && belljar.editable(e)) seg.v = belljar.shown(e, o.name);
-      else if (dom.attr(e, "aria-valuenow")) seg.v = dom.attr(e, "aria-valuenow").slice(0, 40);
+      else if (dom.attr(e, "aria-valuenow")) seg.v = dom.attr(e, "aria-valuenow").slice(0, o.name);
       if (r === "link") seg.to = (e.href?.baseVal ?? e.href ?? "").toString().slice(0, 2048);
       chars -= seg.m.length + 20;
       put(seg, e);
@@ -224,7 +231,7 @@
         if (alt && !hide) put({ r: "image", m: alt.slice(0, o.name), l: 1 }, e);
         if (name === "img") return;
       }
-      if (name === "canvas" && !hide) { put({ n: number(e), r: "canvas", m: naming(e)[0].slice(0, 80), w: "", x: "" }, e); out.controls++; return; }
+      if (name === "canvas" && !hide) { put({ n: number(e), r: "canvas", m: naming(e)[0].slice(0, o.name), w: "", x: "" }, e); out.controls++; return; }
       if (name === "option" || name === "datalist" || name === "object" || name === "embed" || name === "audio") return;
       if (!shadow(e) && !belljar.enclosed(e) && out.hosts.length < 20 && dom.first(e) === null && (name.includes("-") || name === "div" || name === "span" || name === "section" || name === "article") && inView(e) && dom.rect(e).height > 0) out.hosts.push(number(e));
       else if (!shadow(e) && !belljar.enclosed(e) && out.hosts.length < 20 && name.includes("-") && inView(e)) out.hosts.push(number(e));

@@ -289,7 +289,7 @@
     const late = setTimeout(() => done(false), most);
     step();
   });
-  const describe = (e) => ({ n: number(e), role: role(e), name: naming(e)[0].slice(0, 80) });
+  const describe = (e) => ({ n: number(e), role: role(e), name: naming(e)[0] });
   // What stands at a point in front of an element, or null where that is the element
   // or in it.
   const cover = (e, x, y) => {
@@ -390,7 +390,7 @@
     const steps = want ? reach(e).indexOf(want) : -1;
     return {
       n: want ? number(want) : 0, text: want ? read(want) : "", selected: want !== undefined && e.selectedOptions.length === 1 && e.selectedOptions[0] === want,
-      steps, some: list.slice(0, 8).map((o) => read(o).slice(0, 40)), several: e.multiple || e.size > 1,
+      steps, some: list.slice(0, 8).map((o) => read(o).slice(0, 400)), several: e.multiple || e.size > 1,
     };
   };
 
