@@ -241,12 +241,12 @@ func (t hand) notLoaded(failure string) error {
 	return r
 }
 
-// lastAsked returns the URL of the document that was requested last.
+// lastAsked returns the URL of the tab's document that was requested last.
 func (t hand) lastAsked() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, r := range slices.Backward(t.requests.all) {
-		if r.kind == "Document" {
+		if r.top {
 			return r.url
 		}
 	}

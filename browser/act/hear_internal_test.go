@@ -34,6 +34,24 @@ func TestJudgeOfSchemes(t *testing.T) {
 	}
 }
 
+// TestFailuresOfFrames checks that a frame whose document cannot be loaded does not count
+// as a failure of the tab's own document, which may still arrive.
+func TestFailuresOfFrames(t *testing.T) {
+	for frame, failure := range map[string]string{"top": "ERR_CONNECTION_REFUSED", "inner": ""} {
+		of := ear{&tab{e: &engine{masks: new(masks)}, target: "top", changed: make(chan struct{}, 1), going: going{underway: map[string]bool{}}}}
+		var v requestEvent
+		v.RequestID, v.FrameID, v.Type, v.Request.URL = "r", frame, "Document", "http://"+frame+".example/"
+		of.began(v)
+		of.ended(requestEvent{RequestID: "r", ErrorText: "net::ERR_CONNECTION_REFUSED"})
+		if of.failure != failure {
+			t.Errorf("the document of the frame %s failed, and the tab says %q, want %q", frame, of.failure, failure)
+		}
+		if last := (hand{of.tab}).lastAsked(); (last != "") != (frame == "top") {
+			t.Errorf("the document of the tab that was requested last is %q", last)
+		}
+	}
+}
+
 // TestDownloadsEndAtTheirBound checks that a download is cancelled as soon as Chrome
 // reports that the download and the files that wait are larger than Options.Downloads, or
 // that the download alone will be. The size of the file system is the second bound (BR31).

@@ -47,6 +47,7 @@ type requestLine struct {
 	id, method, kind, url string
 	status                int
 	failed                string
+	top                   bool // whether it is for the document of the tab itself
 }
 
 const (
@@ -74,7 +75,7 @@ func (t ear) began(v requestEvent) {
 				t.counted++
 			}
 		}
-		t.requests.add(requestLine{id: v.RequestID, method: cut(plain(v.Request.Method), 20), kind: cut(plain(v.Type), 20), url: cut(shownURL(u), maxRequestLine)}, MaxRequests)
+		t.requests.add(requestLine{id: v.RequestID, method: cut(plain(v.Request.Method), 20), kind: cut(plain(v.Type), 20), url: cut(shownURL(u), maxRequestLine), top: v.Type == "Document" && v.FrameID == t.target}, MaxRequests)
 	})
 }
 
@@ -110,7 +111,7 @@ func (t ear) ended(v requestEvent) {
 		}
 		if r := t.request(v.RequestID); r != nil {
 			r.failed = cut(plain(v.ErrorText), 60)
-			if r.kind == "Document" && t.failure == "" && v.ErrorText != "net::ERR_ABORTED" {
+			if r.top && t.failure == "" && v.ErrorText != "net::ERR_ABORTED" {
 				t.failure = strings.TrimPrefix(r.failed, "net::")
 			}
 		}
