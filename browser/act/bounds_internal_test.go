@@ -83,3 +83,27 @@ func TestWhatIsKeptIsBounded(t *testing.T) {
 		fits("the source of a file", d.from, 300)
 	}
 }
+
+// TestLooksAreBounded checks that the lines of a look have at most MaxLook bytes, however
+// many frames the tab has.
+func TestLooksAreBounded(t *testing.T) {
+	of := eye{&tab{e: &engine{masks: new(masks)}}}
+	s, seen, within := new(sight), map[string]*looked{}, map[string]map[int]frame{}
+	for n := range MaxFrames {
+		var l looked
+		for range 300 {
+			l.Lines = append(l.Lines, lookedLine{Segs: []any{strings.Repeat("a", 1000)}})
+		}
+		l.Lines = append(l.Lines, lookedLine{Frame: 1, Segs: []any{"frame"}})
+		id := fmt.Sprint(n)
+		seen[id], within[id] = &l, map[int]frame{1: {id: fmt.Sprint(n + 1), parent: id}}
+	}
+	of.write(s, frame{id: "0"}, seen, within, true, 0)
+	size := 0
+	for _, l := range s.lines {
+		size += len(l.text)
+	}
+	if size > MaxLook || size < MaxLook/2 || s.cut != "text" {
+		t.Errorf("the lines have %d bytes, want at most %d and not much less; the limit that was reached is %q", size, MaxLook, s.cut)
+	}
+}

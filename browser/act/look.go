@@ -16,21 +16,24 @@ import (
 
 // looked is what look.js returns for a document.
 type looked struct {
-	Lines []struct {
-		View    int   `json:"v"`
-		Heading int   `json:"h"`
-		Frame   int   `json:"f"`
-		Segs    []any `json:"s"`
-	} `json:"lines"`
-	Hosts          []int  `json:"hosts"`
-	HiddenChars    int    `json:"hiddenChars"`
-	HiddenControls int    `json:"hiddenControls"`
-	Controls       int    `json:"controls"`
-	Cut            string `json:"cut"`
-	Captcha        bool   `json:"captcha"`
-	URL            string `json:"url"`
-	Title          string `json:"title"`
-	At             []int  `json:"at"` // scrolled x and y, size of the window, size of the page
+	Lines          []lookedLine `json:"lines"`
+	Hosts          []int        `json:"hosts"`
+	HiddenChars    int          `json:"hiddenChars"`
+	HiddenControls int          `json:"hiddenControls"`
+	Controls       int          `json:"controls"`
+	Cut            string       `json:"cut"`
+	Captcha        bool         `json:"captcha"`
+	URL            string       `json:"url"`
+	Title          string       `json:"title"`
+	At             []int        `json:"at"` // scrolled x and y, size of the window, size of the page
+}
+
+// lookedLine is one line of looked.
+type lookedLine struct {
+	View    int   `json:"v"` // 1 if the line is on the screen
+	Heading int   `json:"h"` // level of the heading; 0 for other text
+	Frame   int   `json:"f"` // number of the element whose frame follows; 0 if none does
+	Segs    []any `json:"s"` // text, and controls
 }
 
 // lookOptions are the options of look.js.
@@ -69,6 +72,7 @@ type sight struct {
 	at     [6]int
 	hidden int // number of characters that are hidden
 	covert int // number of controls that are hidden
+	size   int // bytes of the lines
 	all    int // number of controls
 	cut    string
 	test   bool // whether the page tests that a person is there, for example by a CAPTCHA
@@ -211,7 +215,6 @@ func (t eye) write(s *sight, f frame, seen map[string]*looked, within map[string
 	if s.cut == "" {
 		s.cut = l.Cut
 	}
-	size := 0
 	for _, j := range l.Lines {
 		w := line{view: view && j.View == 1, heading: j.Heading > 0}
 		w.text = t.lineOf(&w, f, j.Segs)
@@ -223,7 +226,7 @@ func (t eye) write(s *sight, f frame, seen map[string]*looked, within map[string
 		} else if len(w.shows) == 0 || !strings.HasPrefix(w.text, "[") && !strings.HasPrefix(w.text, "frame ") {
 			w.text = atStart(w.text)
 		}
-		if size += len(w.text); size > MaxLook {
+		if s.size += len(w.text); s.size > MaxLook {
 			s.cut = "text"
 			return
 		}
