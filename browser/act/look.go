@@ -96,7 +96,11 @@ func (t eye) see(ctx context.Context, in *ref) (*sight, error) {
 	o := lookOptions{Most: int(LookTime.Milliseconds()), Chars: MaxLook / 2, Refs: MaxRefs, Depth: MaxDepth, Name: 400}
 	if in != nil {
 		o.In = in.local
-		frames = slices.DeleteFunc(frames, func(f frame) bool { return f.id != in.frame && f.parent != in.frame })
+		inside := map[string]bool{in.frame: true}
+		frames = slices.DeleteFunc(frames, func(f frame) bool { // a frame comes before the frames in it
+			inside[f.id] = inside[f.id] || inside[f.parent]
+			return !inside[f.id]
+		})
 		i := slices.IndexFunc(frames, func(f frame) bool { return f.id == in.frame })
 		if i < 0 {
 			return nil, errLeft

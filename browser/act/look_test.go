@@ -168,6 +168,35 @@ for (const e of document.querySelectorAll(".list")) e.addEventListener("click", 
 	}
 }
 
+// TestLookInsideAFrame checks that a look at a frame shows the frames in it, however deep
+// they are.
+func TestLookInsideAFrame(t *testing.T) {
+	s := open(t)
+	for path, inner := range map[string]string{"/": "/a", "/a": "/b", "/b": "/c"} {
+		s.page(path, `<!doctype html><title>none</title><p>words of `+path+`</p><iframe title="leads to `+inner+`" src="`+inner+`"></iframe>`)
+	}
+	s.page("/c", `<!doctype html><title>none</title><p>words of /c</p>`)
+	l := s.goFor(s.url("site", "/"), "words of /c")
+	l = s.look(act.LookRequest{In: s.ref(strings.ReplaceAll(l, "frame [", "["), `"leads to /a"`)})
+	if strings.Contains(l, "words of /\n") || !strings.Contains(l, "words of /a") || !strings.Contains(l, "words of /b") || !strings.Contains(l, "words of /c") {
+		t.Errorf("a look at the frame is\n%s", l)
+	}
+}
+
+// TestOddRoles checks that a control whose role or type has the name of a property of every
+// object is shown and used like others.
+func TestOddRoles(t *testing.T) {
+	s := open(t)
+	s.page("/", `<!doctype html><title>none</title><button role=constructor onclick="document.title += 'a'">A</button><button role=__proto__ onclick="document.title += 'b'">B</button><input type=constructor aria-label=C>`)
+	l := s.goTo(s.url("site", "/"))
+	s.must(act.Step{Do: act.DoClick, Ref: s.ref(l, `button "A"`)})
+	s.must(act.Step{Do: act.DoClick, Ref: s.ref(l, `button "B"`)})
+	s.must(act.Step{Do: act.DoFill, Ref: s.ref(l, `text "C"`), Text: "text"})
+	if got := s.eval("document.title"); got != `"noneab"` {
+		t.Errorf("the page says %s", got)
+	}
+}
+
 // TestAfterAnAct checks what the agent reads after a step: a bounded number of changes, or
 // the page if most of it has changed, and with them what else happened (BR13).
 func TestAfterAnAct(t *testing.T) {

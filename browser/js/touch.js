@@ -103,13 +103,14 @@
     return tidy(out).slice(0, most);
   };
 
+  // Neither has properties that it did not get here: a page chooses what is looked up.
   const roles = {
-    button: "button", link: "link", checkbox: "check", switch: "check", radio: "radio", textbox: "text", searchbox: "text", combobox: "combo",
+    __proto__: null, button: "button", link: "link", checkbox: "check", switch: "check", radio: "radio", textbox: "text", searchbox: "text", combobox: "combo",
     listbox: "list", option: "option", menuitem: "menuitem", menuitemcheckbox: "check", menuitemradio: "radio", tab: "tab", slider: "slider",
     spinbutton: "number", treeitem: "treeitem", gridcell: "cell",
   };
   const inputs = {
-    checkbox: "check", radio: "radio", submit: "button", button: "button", reset: "button", image: "button", file: "file", password: "password",
+    __proto__: null, checkbox: "check", radio: "radio", submit: "button", button: "button", reset: "button", image: "button", file: "file", password: "password",
     range: "slider", number: "number", color: "color", date: "date", time: "time", month: "month", week: "week", "datetime-local": "datetime", hidden: "",
   };
   const editable = (e) => e.isContentEditable === true && !(dom.parent(e)?.isContentEditable === true);
