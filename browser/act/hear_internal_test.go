@@ -2,7 +2,10 @@ package act
 
 import (
 	"context"
+	"slices"
 	"testing"
+
+	"github.com/chromedp/cdproto/runtime"
 )
 
 // TestJudgeOfSchemes checks that a document that is not of the web is refused before the
@@ -49,6 +52,18 @@ func TestFailuresOfFrames(t *testing.T) {
 		if last := (hand{of.tab}).lastAsked(); (last != "") != (frame == "top") {
 			t.Errorf("the document of the tab that was requested last is %q", last)
 		}
+	}
+}
+
+// TestLinesOfTheConsole checks what is kept of values that have no description.
+func TestLinesOfTheConsole(t *testing.T) {
+	of := ear{&tab{e: &engine{masks: new(masks)}, changed: make(chan struct{}, 1)}}
+	of.hear("s", runtime.ConsoleAPICalled.Method, []byte(`{"type":"log","args":[{"type":"undefined"},{"type":"object","subtype":"null","value":null},{"type":"boolean","value":false},{"type":"number","value":1.5,"description":"1.5"},{"type":"string","value":"text"},{"type":"object","description":"Object"}]}`))
+	of.hear("s", runtime.ExceptionThrown.Method, []byte(`{"exceptionDetails":{"text":"Uncaught","exception":{"type":"string","value":"no such item"}}}`))
+	of.hear("s", runtime.ExceptionThrown.Method, []byte(`{"exceptionDetails":{"text":"Uncaught","exception":{"type":"object","description":"Error: it broke\n    at x"}}}`))
+	want := []string{"log: undefined null false 1.5 text Object", "error: Uncaught no such item", "error: Error: it broke at x"}
+	if !slices.Equal(of.console.all, want) {
+		t.Errorf("got %q, want %q", of.console.all, want)
 	}
 }
 

@@ -137,10 +137,17 @@ func (t ear) logged(v consoleEvent) {
 		if i > 0 {
 			b.WriteByte(' ')
 		}
-		if s, ok := a.Value.(string); ok {
+		switch s, ok := a.Value.(string); {
+		case ok:
 			b.WriteString(s[:min(len(s), 8*maxConsoleLine)])
-		} else {
-			b.WriteString(cmp.Or(a.Description, fmt.Sprint(a.Value)))
+		case a.Description != "":
+			b.WriteString(a.Description)
+		case a.Type == "undefined":
+			b.WriteString("undefined")
+		case a.Value == nil:
+			b.WriteString("null")
+		default:
+			fmt.Fprint(&b, a.Value)
 		}
 	}
 	t.keep(cut(plain(v.Type), 20), b.String())
@@ -151,12 +158,17 @@ type exceptionEvent struct {
 		Text      string `json:"text"`
 		Exception struct {
 			Description string `json:"description"`
+			Value       any    `json:"value"` // what was thrown, if it is not an object
 		} `json:"exception"`
 	} `json:"exceptionDetails"`
 }
 
 func (t ear) threw(v exceptionEvent) {
-	t.keep("error", cmp.Or(v.Details.Exception.Description, v.Details.Text))
+	text := cmp.Or(v.Details.Exception.Description, v.Details.Text)
+	if value, ok := v.Details.Exception.Value.(string); ok && v.Details.Exception.Description == "" {
+		text += " " + value
+	}
+	t.keep("error", text)
 }
 
 func (t ear) keep(kind, text string) {
