@@ -138,6 +138,13 @@ func (e *engine) cancel(guid string) {
 	})
 }
 
+// endedEarly is why a download has ended that belljar did not cancel.
+const endedEarly = "the server or the page ended it"
+
+// maxFile is the largest size of a file that is counted with. Chrome reports sizes as
+// floating point numbers, and a server may claim any size.
+const maxFile = 1 << 56
+
 // fileGoesOn counts the bytes that a download has received, and cancels a download that is
 // too large.
 func (e *engine) fileGoesOn(v downloadEvent) {
@@ -148,7 +155,7 @@ func (e *engine) fileGoesOn(v downloadEvent) {
 	for _, o := range e.files.all {
 		if o.guid == v.GUID {
 			d = o
-			d.size = int64(v.ReceivedBytes)
+			d.size = int64(min(max(v.ReceivedBytes, 0), maxFile))
 		}
 		if o.state != "cancelled" || o.left {
 			sum += o.size
@@ -163,7 +170,7 @@ func (e *engine) fileGoesOn(v downloadEvent) {
 	}
 	limit := fmt.Sprintf("all files that wait to be saved may have %s together; save the others first", bytesOf(e.opts.Downloads))
 	switch {
-	case sum > e.opts.Downloads || int64(v.TotalBytes) > e.opts.Downloads:
+	case sum > e.opts.Downloads || v.TotalBytes > float64(e.opts.Downloads):
 		d.state, d.why = "cancelled", limit
 		e.cancel(v.GUID)
 	case v.State == "completed":
@@ -171,7 +178,7 @@ func (e *engine) fileGoesOn(v downloadEvent) {
 	case v.State == "canceled" && sum+lastWrite > e.opts.Downloads: // Chrome reports a full file system as canceled too
 		d.state, d.why = "cancelled", fmt.Sprintf("it ended after %s, probably because no room was left: %s", bytesOf(d.size), limit)
 	case v.State == "canceled":
-		d.state, d.why = "cancelled", "the server or the page ended it"
+		d.state, d.why = "cancelled", endedEarly
 	}
 	if d.state == "cancelled" {
 		d.left = true
@@ -213,6 +220,9 @@ func (e *engine) take(ctx context.Context, name string) (*File, error) {
 	case "on its way":
 		return nil, &Refusal{Reason: ReasonNotReady, Message: fmt.Sprintf("%s has %s so far", d.name, bytesOf(d.size)), Next: "wait until it is ready, then save it"}
 	case "cancelled":
+		if d.why == endedEarly {
+			return nil, &Refusal{Reason: ReasonFailed, Message: fmt.Sprintf("%s was not received as a whole: %s", d.name, d.why), Next: "load it again"}
+		}
 		return nil, &Refusal{Reason: ReasonLimit, Message: fmt.Sprintf("%s was cancelled: %s", d.name, d.why), Next: "load a smaller file"}
 	}
 	f, err := e.lease.Open(ctx, downloadDir+"/"+d.guid)

@@ -3,6 +3,7 @@ package act
 import (
 	"context"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/chromedp/cdproto/runtime"
@@ -78,6 +79,8 @@ func TestDownloadsEndAtTheirBound(t *testing.T) {
 		"within":             {downloadEvent{GUID: "b", ReceivedBytes: 40, TotalBytes: 100}, "on its way"},
 		"over with another":  {downloadEvent{GUID: "b", ReceivedBytes: 41}, "cancelled"},
 		"will be larger":     {downloadEvent{GUID: "b", TotalBytes: 101}, "cancelled"},
+		"claims any size":    {downloadEvent{GUID: "b", TotalBytes: 1 << 63}, "cancelled"},
+		"has any size":       {downloadEvent{GUID: "b", ReceivedBytes: 1 << 63}, "cancelled"},
 		"complete, and over": {downloadEvent{GUID: "b", ReceivedBytes: 41, State: "completed"}, "cancelled"},
 		"complete":           {downloadEvent{GUID: "b", ReceivedBytes: 40, State: "completed"}, "ready"},
 	} {
@@ -87,5 +90,11 @@ func TestDownloadsEndAtTheirBound(t *testing.T) {
 		if d := e.files.all[1]; d.state != tt.want || (len(e.errands) > 0) != (tt.want == "cancelled") {
 			t.Errorf("%s: it is %s (%s), and %d commands go to Chrome", name, d.state, d.why, len(e.errands))
 		}
+	}
+	e := &engine{opts: &Options{Downloads: 1 << 30}, errands: make(chan func(), 1)}
+	e.files.all = []*download{{name: "d1", guid: "a", state: "on its way"}}
+	e.fileGoesOn(downloadEvent{GUID: "a", ReceivedBytes: 10, State: "canceled"})
+	if _, err := e.take(t.Context(), "d1"); ReasonOf(err) != ReasonFailed || !strings.Contains(err.Error(), "load it again") {
+		t.Errorf("a download that the server ended: %v", err)
 	}
 }
