@@ -6,6 +6,9 @@ import (
 	"strings"
 )
 
+// maxHTML is how many characters of the HTML of a document are read.
+const maxHTML = 4 * MaxLook
+
 // html returns the HTML of the document as it is now.
 func (t eye) html(ctx context.Context) (*Look, error) {
 	ctx, cancel := context.WithTimeout(ctx, LookPatience)
@@ -14,13 +17,16 @@ func (t eye) html(ctx context.Context) (*Look, error) {
 	if !ok {
 		return nil, errLeft
 	}
-	var r struct{ URL, Title, HTML string }
-	script := fmt.Sprintf("({ URL: belljar.dom.url(document), Title: belljar.dom.title(document).slice(0, 1000).toWellFormed(), HTML: belljar.html(%d) })", 4*MaxLook)
+	var r struct {
+		URL, Title, HTML string
+		Cut              bool
+	}
+	script := fmt.Sprintf("({ URL: belljar.dom.url(document), Title: belljar.dom.title(document).slice(0, 1000).toWellFormed(), ...belljar.html(%d) })", maxHTML)
 	if err := t.run(ctx, f, script, &r); err != nil {
 		return nil, err
 	}
 	hide := t.e.masks.hide
-	return &Look{Tab: t.name, URL: shownURL(hide(r.URL)), Title: cut(plain(hide(r.Title)), MaxName), HTML: r.HTML}, nil
+	return &Look{Tab: t.name, URL: shownURL(hide(r.URL)), Title: cut(plain(hide(r.Title)), MaxName), HTML: r.HTML, Cut: r.Cut}, nil
 }
 
 // list returns a look at the tabs, the downloads, the console or the network, which are

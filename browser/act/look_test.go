@@ -229,6 +229,17 @@ func TestLargePages(t *testing.T) {
 	s.page("/nodes", `<!doctype html><title>o</title><div id=d></div><script>d.innerHTML = Array.from({length: 25000}, (_, i) => "<p>" + i + "</p>").join("")</script>`)
 	s.page("/deep", `<!doctype html><title>d</title><p>top</p><div id=d></div><script>let e = d; for (let i = 0; i < 400; i++) e = e.appendChild(document.createElement("div")); e.textContent = "bottom"</script>`)
 	s.page("/deeper", `<!doctype html><title>d</title><p>top</p><div id=d style="display:none"></div><script>let e = d; for (let i = 0; i < 20000; i++) e = e.appendChild(document.createElement("div")); e.textContent = "bottom"</script>`)
+	s.page("/text", `<!doctype html><title>t</title><p>top</p><div id=p hidden></div><script>p.textContent = "text ".repeat(1 << 20)</script>`)
+	for path, long := range map[string]bool{"/text": true, "/deep": false} {
+		s.must(act.Step{Do: act.DoOpen, URL: s.url("site", path)})
+		k, err := answered(s, func() (*act.Look, error) { return s.seat.Look(s.ctx(), act.LookRequest{At: act.AtText}) })
+		if err != nil {
+			t.Fatal(err)
+		}
+		if k.Cut != long || len(k.HTML) < 1000 || len(k.HTML) > 4*act.MaxLook {
+			t.Errorf("%s: the document has %d bytes, and is cut: %v", path, len(k.HTML), k.Cut)
+		}
+	}
 	for path, want := range map[string]string{"/name": `button "` + strings.Repeat("name ", 15) + `name…"`, "/many": "limit reached: ", "/nodes": "", "/deep": "limit reached: depth", "/deeper": "top"} {
 		start := time.Now()
 		s.must(act.Step{Do: act.DoOpen, URL: s.url("site", path)})

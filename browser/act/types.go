@@ -51,11 +51,13 @@ type LookRequest struct {
 type Look struct {
 	Tab, URL, Title string
 	// Text is for the agent, unchanged: it is between marks that the page cannot know, and
-	// every line is escaped and bounded. It is empty only with a Picture.
+	// every line is escaped and bounded. It is empty only with HTML or a Picture.
 	Text string
 	// HTML is set by AtText alone: the document as ReadDocs gets it, not masked and
 	// not cleaned. The caller converts it and passes the result through Seat.Mask.
 	HTML string
+	// Cut reports whether HTML is only the beginning of the document.
+	Cut bool
 	// Picture is set by AtPicture alone: a JPEG of Width times Height pixels.
 	Picture       []byte
 	Width, Height int
@@ -104,7 +106,7 @@ type Point struct{ X, Y int }
 // Step is one step of an agent. Check says which fields a verb needs and allows.
 type Step struct {
 	Do   Verb
-	Ref  int    // reference of a control; for click, hover, fill, press, select, check, scroll, drag, upload, wait
+	Ref  int    // reference of a control; for click, hover, fill, press, select, check, scroll, drag, upload
 	XY   *Point // point instead of Ref; for click, hover, scroll, drag
 	To   int    // reference of the place where a drag ends; ToXY is a point instead
 	ToXY *Point
@@ -114,7 +116,7 @@ type Step struct {
 	// expression), switch and close (name of a tab)
 	Text     string
 	Secret   string // for fill: the name of a secret instead of Text
-	Clear    bool   // for save: overwrite the file
+	Clear    bool   // for save, pdf: overwrite the file
 	Path     string // for save, pdf, upload: only passed on to the facts
 	Download string // for save: name such as "d1"
 	Accept   *bool  // for dialog; for check: false unchecks; nil is true
@@ -134,7 +136,7 @@ type File struct {
 	// for an upload, the name that the page sees; for a save, the name that the page gave
 	// the file, cleaned, only to be shown
 	Name string
-	Type string // media type that the server named; not to be trusted
+	Type string // media type of the PDF file of a page; empty for all others
 	Size int64
 	// Content has Size bytes and no more. The caller of Do closes it.
 	Content io.ReadCloser

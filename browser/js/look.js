@@ -318,5 +318,8 @@
     }
     return out;
   };
-  belljar.html = (most) => dom.html(document).outerHTML.slice(0, most).toWellFormed();
+  belljar.html = (most) => {
+    const all = dom.html(document).outerHTML;
+    return { HTML: all.slice(0, most).toWellFormed(), Cut: all.length > most };
+  };
 })();

@@ -69,7 +69,7 @@ func (p *page1) Look(_ context.Context, q act.LookRequest) (*act.Look, error) {
 		return &act.Look{Tab: "t1", Picture: []byte("jpeg"), Width: 10, Height: 20}, nil
 	}
 	if q.At == act.AtText {
-		return &act.Look{Tab: "t1", URL: "https://shop.example/", HTML: "<main><h1>Shop</h1><p>hunter2 is the word of this long text, and more words follow it.</p></main>"}, nil
+		return &act.Look{Tab: "t1", URL: "https://shop.example/", HTML: "<main><h1>Shop</h1><p>hunter2 is the word of this long text, and more words follow it.</p></main>", Cut: true}, nil
 	}
 	return &act.Look{Tab: "t1", Text: fmt.Sprintf("<<%s of t1>>", q.At)}, nil
 }
@@ -503,6 +503,7 @@ func TestBrowserLook(t *testing.T) {
 		`{"at":"picture"}`:                "[picture of tab t1, 10x20; use a point of it as xy]\nimage/jpeg",
 		`{"at":"text"}`:                   "[secret pw] is the word",
 		`{"at":"text","max_chars":5}`:     "[continue with offset 5 of",
+		`{"at":"text","max_chars":6000}`:  "[the document is longer than what is read of it",
 		`{"at":"text","offset":99999999}`: "untrusted-content",
 	} {
 		if got := s.text(t, session, policies.LookTool, args); !strings.Contains(got, want) || strings.Contains(got, "hunter2") {

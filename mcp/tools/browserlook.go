@@ -85,6 +85,8 @@ func articleOf(ctx context.Context, c Chrome, l *act.Look, q act.LookRequest) (*
 	text := page.Untrusted(string(all[from:to]), c.Mask(l.URL))
 	if to < len(all) {
 		text += fmt.Sprintf("[continue with offset %d of %d]\n", to, len(all))
+	} else if l.Cut {
+		text += "[the document is longer than what is read of it, and this is the end of that; look at the page]\n"
 	}
 	return mcp.Text("%s", text), nil
 }
