@@ -20,6 +20,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"time"
 
 	"belljar.dev/browser"
@@ -125,9 +126,12 @@ func (r *Reader) Read(ctx context.Context, g policies.Grant, q Query) (*Result, 
 	}
 	q.Progress("queued")
 	k := keyOf(g, q)
-	if kept := r.pages.get(k, q.Continue, time.Now()); kept != nil && stillAllowed(g, q.URL, kept) {
+	if kept := r.pages.get(k, q.Continue, time.Now()); kept != nil && (q.Continue || !q.Picture) && stillAllowed(g, q.URL, kept) {
 		again := *kept
 		again.Cached = true
+		if q.Picture {
+			again.Notes = append(slices.Clip(again.Notes), "A picture is taken only with the first part of a page.")
+		}
 		return &again, nil
 	}
 	// The part that has arrived when the time is up is converted within the call's time as
@@ -144,8 +148,10 @@ func (r *Reader) Read(ctx context.Context, g policies.Grant, q Query) (*Result, 
 		}
 		return nil, err
 	}
-	if res.Page != nil && !q.Picture {
-		r.pages.put(k, res, keep, time.Now())
+	if res.Page != nil {
+		page := *res
+		page.Picture = nil // a call that reads on does not get it again
+		r.pages.put(k, &page, keep && !q.Picture, time.Now())
 	}
 	return res, nil
 }

@@ -241,6 +241,42 @@ func TestKeptPages(t *testing.T) {
 	}
 }
 
+// TestPictureOfAKeptPage checks that a call that asks for a picture gets one, although the
+// page was read before, and that the other parts of the page are of the same reading.
+func TestPictureOfAKeptPage(t *testing.T) {
+	r := newRig(t, true)
+	r.Serve(t, "a.example", page(full))
+	r.fake.Pages["http://a.example/"] = &browser.Loaded{HTML: made, Status: 200, Picture: []byte("png")}
+	g := r.grant(t, "")
+	for i, step := range []struct {
+		q        reader.Query
+		rendered string
+		picture  bool
+		cached   bool
+		note     bool
+	}{
+		{q: reader.Query{}, rendered: reader.Static},
+		{q: reader.Query{}, rendered: reader.Static, cached: true},
+		{q: reader.Query{Picture: true}, rendered: reader.Chrome, picture: true},
+		{q: reader.Query{Picture: true, Continue: true}, rendered: reader.Chrome, cached: true, note: true},
+		{q: reader.Query{Continue: true}, rendered: reader.Chrome, cached: true},
+		{q: reader.Query{Picture: true}, rendered: reader.Chrome, picture: true},
+		{q: reader.Query{}, rendered: reader.Static, cached: true}, // fetched before
+	} {
+		step.q.URL = "http://a.example/"
+		res, err := r.r.Read(t.Context(), g, step.q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if res.Rendered != step.rendered || (res.Picture != nil) != step.picture || res.Cached != step.cached || strings.Contains(strings.Join(res.Notes, " "), "first part") != step.note {
+			t.Errorf("step %d: got %s, a picture of %d bytes, cached %v, notes %q", i, res.Rendered, len(res.Picture), res.Cached, res.Notes)
+		}
+	}
+	if n := len(r.fake.Requests()); n != 2 {
+		t.Errorf("the browser loaded %d pages, want 2", n)
+	}
+}
+
 // TestCancel checks that the end of a call ends everything for which the call waits, also
 // in the browser.
 func TestCancel(t *testing.T) {
