@@ -77,6 +77,29 @@ func TestCache(t *testing.T) {
 	step("/missing", "answer 9", false, 9)
 }
 
+// TestCachedBeginning checks that a call that wants more of an answer than was kept gets the
+// answer, and not the beginning of it again.
+func TestCachedBeginning(t *testing.T) {
+	r := newRig(t)
+	r.Serve(t, "a.example", http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		w.Header().Set("Content-Type", "text/plain")
+		w.Header().Set("ETag", `"one"`)
+		if req.Header.Get("If-None-Match") == `"one"` {
+			w.WriteHeader(http.StatusNotModified)
+			return
+		}
+		io.WriteString(w, "the whole text")
+	}))
+	g := fetchtest.Grant(t, fmt.Sprintf(open, ""), "one", "http://x.example/")
+	for _, most := range []int{3, 100, 3} {
+		want := "the whole text"[:min(most, 14)]
+		resp, err := r.getAs(t.Context(), g, "http://a.example/", func(q *fetch.Request) { q.MaxBytes = most })
+		if err != nil || string(resp.Body) != want || resp.Truncated != (most < 14) {
+			t.Errorf("at most %d bytes: got %v, %q, truncated %v", most, err, resp.Body, resp.Truncated)
+		}
+	}
+}
+
 // TestCachedRedirectIsJudged checks that a kept redirect is judged again: an address that
 // was allowed when it was kept may not be allowed now.
 func TestCachedRedirectIsJudged(t *testing.T) {

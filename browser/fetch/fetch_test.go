@@ -426,6 +426,9 @@ func TestBrokenServers(t *testing.T) {
 			w.Header().Set("Content-Type", "video/mp4")
 		case "/docx":
 			w.Header().Set("Content-Type", "application/vnd.openxmlformats-officedocument.wordprocessingml.document")
+		case "/gateway":
+			w.WriteHeader(http.StatusBadGateway)
+			io.WriteString(w, "no server behind it")
 		case "/none":
 			w.WriteHeader(http.StatusNoContent)
 		}
@@ -461,6 +464,13 @@ func TestBrokenServers(t *testing.T) {
 		}
 	}
 	if resp, err := r.get(t, "http://a.example/cut", ""); err != nil || !strings.Contains(resp.Partial, "connection broke") {
+		t.Errorf("got %v, %+v", err, resp)
+	}
+	// There is no time to ask again, and the server has not asked for that.
+	g := fetchtest.Grant(t, fmt.Sprintf(open, ""), "local", "http://x.example/")
+	ctx, cancel := context.WithTimeout(t.Context(), 250*time.Millisecond)
+	defer cancel()
+	if resp, err := r.getAs(ctx, g, "http://a.example/gateway"); err != nil || string(resp.Body) != "no server behind it" || resp.Status != http.StatusBadGateway {
 		t.Errorf("got %v, %+v", err, resp)
 	}
 	for url, want := range map[string]string{

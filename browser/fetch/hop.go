@@ -131,20 +131,20 @@ func resolve(at *url.URL, ref string) string {
 	return u.String()
 }
 
-// askAgain reports whether a second request is likely to get another answer, and how long
-// to wait before it.
-func (h *hop) askAgain(now time.Time) (time.Duration, bool) {
-	after, named := retryAfter(h.header.Get("Retry-After"), now)
+// askAgain reports whether a second request is likely to get another answer, how long to
+// wait before it, and whether the server has named this time.
+func (h *hop) askAgain(now time.Time) (wait time.Duration, named, again bool) {
+	wait, named = retryAfter(h.header.Get("Retry-After"), now)
 	switch h.status {
 	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
 		if named {
-			return after, true
+			return wait, true, true
 		}
-		return time.Second, h.status == http.StatusTooManyRequests
+		return time.Second, false, h.status == http.StatusTooManyRequests
 	case http.StatusBadGateway, http.StatusGatewayTimeout:
-		return 300 * time.Millisecond, true
+		return 300 * time.Millisecond, false, true
 	}
-	return 0, false
+	return 0, false, false
 }
 
 // retryAfter parses seconds or a date (RFC 9110, 10.2.3).

@@ -204,7 +204,12 @@ func (t *trip) hop(ctx context.Context) (*hop, bool, error) {
 	var kept *cached
 	if plain {
 		var fresh bool
-		if kept, fresh = t.room.cache.get(key(t.at), now); fresh && kept.hop.serves(t.r.MaxBytes) {
+		kept, fresh = t.room.cache.get(key(t.at), now)
+		switch {
+		case kept == nil:
+		case !kept.hop.serves(t.r.MaxBytes):
+			kept = nil // an answer that it has not changed would not bring the rest of it
+		case fresh:
 			return kept.hop, true, nil
 		}
 	}
@@ -253,18 +258,21 @@ func (t *trip) ask(ctx context.Context, kept *cached) (*hop, error) {
 			}
 			return nil, err
 		}
-		wait, again := h.askAgain(t.f.cfg.now())
+		wait, named, again := h.askAgain(t.f.cfg.now())
 		if !again || try >= retryMost {
 			return h, nil
 		}
 		deadline, ok := ctx.Deadline()
 		if wait > retryWait || ok && time.Until(deadline) < wait {
+			if !named {
+				return h, nil // the server has not asked to come back, so this is its answer
+			}
 			return nil, &Error{
 				Kind: KindLimited, URL: t.at.String(), Retry: wait, Message: fmt.Sprintf("the server %s answered %d and asks to come back in %v", t.at.Host, h.status, wait.Round(time.Second)),
 				Instead: "read something else first, and call again after that time",
 			}
 		}
-		t.r.Progress(fmt.Sprintf("%s asks to wait %v", t.at.Host, wait))
+		t.r.Progress(fmt.Sprintf("waiting %v before %s is asked again", wait.Round(time.Millisecond), t.at.Host))
 		if err := pause.For(ctx, wait); err != nil {
 			return nil, timeUp(ctx, t.at, err)
 		}
