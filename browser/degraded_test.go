@@ -1,6 +1,7 @@
 package browser_test
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"os"
@@ -111,6 +112,31 @@ func TestNotDegraded(t *testing.T) {
 	checks := browser.Examine(t.Context(), s, policytest.GrantProfile(t, "browser: degraded"), "/usr/bin/true")
 	if len(checks) != 1 || checks[0].OK || checks[0].Mend != browser.Install {
 		t.Errorf("doctor: %+v", checks)
+	}
+}
+
+// TestSeatGivenUp checks that a call that was given up does not report that the host has no
+// Chrome that starts.
+func TestSeatGivenUp(t *testing.T) {
+	testenv.Need(t, testenv.UserNamespaces)
+	s, err := sandbox.New(sandbox.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	p, err := browser.New(browser.Config{Supervisor: s, Program: "/usr/bin/true"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	g := policytest.GrantProfile(t, "browser: sandboxed\nnet: {mode: proxy, allow: [a.example]}")
+	if seat, err := p.Seat(t.Context(), g, 0); browser.KindOf(err) != browser.KindAbsent {
+		t.Errorf("a program that is not a Chrome: got %v, %v", seat, err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if seat, err := p.Seat(ctx, g, 0); browser.KindOf(err) != browser.KindTimedOut || !strings.Contains(err.Error(), "call again") {
+		t.Errorf("a call that was given up: got %v, %v", seat, err)
 	}
 }
 

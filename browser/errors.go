@@ -15,7 +15,7 @@ const (
 	KindBroken Kind = iota
 	// KindAbsent: no Chrome can run on this host. Static reading works.
 	KindAbsent
-	// KindForbidden: the grant allows no browser.
+	// KindForbidden: the grant allows no browser or no network, or too little for a browser.
 	KindForbidden
 	// KindRefused: the request was not made, since its URL or an option is not valid.
 	KindRefused
@@ -31,7 +31,8 @@ const (
 	// KindCrashed: the page or its Chrome died, and died again when the call was tried once
 	// more.
 	KindCrashed
-	// KindTimedOut: no part of the page had arrived when the time was up.
+	// KindTimedOut: no browser was free, or no part of the page had arrived, when the time
+	// was up or the call was given up.
 	KindTimedOut
 	// KindFull: no more calls may wait.
 	KindFull

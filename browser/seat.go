@@ -63,6 +63,9 @@ func newSeat(ctx context.Context, p *Pool, g policies.Grant) (*Seat, error) {
 	id := "seat-" + strconv.Itoa(p.names)
 	p.mu.Unlock()
 	s, err := startSeat(ctx, p, id, program, g)
+	if err != nil && ctx.Err() != nil { // nobody has waited until it started
+		return nil, fmt.Errorf("%w: %w", context.Cause(ctx), err)
+	}
 	if err != nil {
 		return nil, startError(err)
 	}
@@ -115,6 +118,9 @@ func startSeat(ctx context.Context, p *Pool, id, program string, g policies.Gran
 	toChrome.Close()
 	fromChrome.Close()
 	if err := s.greet(ctx); err != nil {
+		if ctx.Err() != nil {
+			return nil, err // Chrome still runs, so it has no last words
+		}
 		return nil, startFault(err, lastWords(s.job))
 	}
 	return s, nil
