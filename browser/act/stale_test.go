@@ -286,3 +286,33 @@ for (let i = 0; i < 20; i++) step();
 	}
 	t.Logf("%d buttons had a number of their own", len(given)/2)
 }
+
+// TestStepsInATabBehindAnother checks that a step works in its tab although another call has
+// looked at another tab since the step was prepared.
+func TestStepsInATabBehindAnother(t *testing.T) {
+	s := open(t)
+	s.page("/", `<!doctype html><title>none</title><button onclick="window.open('/child')">Window</button><button onclick="document.title += ' clicked'">Click</button><input aria-label=Field>`)
+	s.page("/child", `<!doctype html><title>child</title><p>child`)
+	l := s.goTo(s.url("site", "/"))
+	if o := s.must(act.Step{Do: act.DoClick, Ref: s.ref(l, `button "Window"`)}); len(o.Opened) != 1 {
+		t.Fatalf("the window did not open: %+v", o)
+	}
+	for _, step := range []act.Step{
+		{Do: act.DoClick, Ref: s.ref(l, `button "Click"`)}, {Do: act.DoFill, Ref: s.ref(l, `text "Field"`), Text: "abc"}, {Do: act.DoPress, Ref: s.ref(l, `text "Field"`), Text: "d"},
+	} {
+		p, err := s.seat.Prepare(s.ctx(), "t1", step)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.until(act.LookRequest{Tab: "t2"}, "child")
+		if _, err := s.seat.Do(s.ctx(), p, step); err != nil {
+			t.Errorf("%s: %v (%v)", step.Do, err, cause(err))
+		}
+	}
+	if got := s.eval("document.title + document.querySelector('input').value"); got != `"none clickedabcd"` {
+		t.Errorf("the page has %s", got)
+	}
+	if k, err := s.seat.Look(s.ctx(), act.LookRequest{Tab: "t2", At: act.AtPicture}); err != nil {
+		t.Errorf("a picture of the other tab: %v, %v", k, err)
+	}
+}
