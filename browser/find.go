@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -43,10 +44,23 @@ func find(check func(string) error) (string, error) {
 		}
 	}
 	candidates = append(candidates, places[4:]...)
+	var unfit error // why the first one that exists is not used
 	for _, path := range candidates {
-		if found, err := program(path); err == nil && (check == nil || check(path) == nil) {
+		found, err := program(path)
+		if err == nil && check != nil {
+			if err = check(path); err != nil {
+				err = fmt.Errorf("%s is not used: %w", path, err)
+			}
+		}
+		if err == nil {
 			return found, nil
 		}
+		if unfit == nil && !errors.Is(err, fs.ErrNotExist) {
+			unfit = err
+		}
+	}
+	if unfit != nil {
+		return "", fmt.Errorf("%w (%w); install it with: %s", errAbsent, unfit, Install)
 	}
 	return "", fmt.Errorf("%w; install it with: %s", errAbsent, Install)
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"belljar.dev/browser"
@@ -33,7 +34,8 @@ func TestFindReliesOnNoWorkspace(t *testing.T) {
 	if err != nil || got != proper {
 		t.Errorf("got %q, %v, want %q", got, err, proper)
 	}
-	if got, err := browser.FindChecked(func(string) error { return errors.New("no") }); err == nil {
-		t.Errorf("got %q, which cannot be relied on", got)
+	got, err = browser.FindChecked(func(string) error { return errors.New("a box can write it") })
+	if err == nil || !strings.Contains(err.Error(), " is not used: a box can write it") || !strings.Contains(err.Error(), "install it with") {
+		t.Errorf("got %q, which cannot be relied on, and %v", got, err)
 	}
 }
