@@ -110,6 +110,9 @@ func Examine(src []byte) (Info, error) {
 	default:
 		return info, &Error{Format: info.Format, Message: info.Format + " images are not supported", Instead: "convert it in the box to png or jpeg"}
 	}
+	if e, ok := errors.AsType[*Error](err); ok {
+		return info, e
+	}
 	switch {
 	case err != nil:
 		return info, &Error{Format: info.Format, Message: fmt.Sprintf("the %s cannot be read: %v", info.Format, err), Instead: "make it again; the file is damaged or truncated"}
@@ -229,7 +232,7 @@ func examineWebP(src []byte, info *Info) error {
 	}
 	info.memory = 8 * biggest // colours, alpha, and the data from which a lossless image is made
 	if info.Animated {
-		return errors.New("it is animated, which is not supported for webp")
+		return &Error{Format: "webp", Message: "animated webp images are not supported", Instead: "convert one picture of it to png in the box"}
 	}
 	return nil
 }
