@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"belljar.dev/internal/printable"
 )
 
 // Kind is the kind of an error of a call. It decides what the caller does next.
@@ -84,10 +86,11 @@ func KindOf(err error) Kind {
 	return KindBroken
 }
 
-// clip returns text in one line. most is the number of bytes at which it is cut.
+// clip returns text in one line, in which each character shows as itself: a page's text may
+// come to a terminal. most is the number of bytes at which it is cut.
 func clip(text string, most int) string {
 	text = strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f {
+		if !printable.InLine(r) {
 			return ' '
 		}
 		return r

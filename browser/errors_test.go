@@ -244,3 +244,19 @@ func TestDraw(t *testing.T) {
 		t.Errorf("it fetched %s", <-hit)
 	}
 }
+
+// TestNotesOfPages checks that a text of a page in a note or message is one line of
+// characters that show as themselves, and is cut.
+func TestNotesOfPages(t *testing.T) {
+	for text, want := range map[string]string{
+		"a dialog":              "a dialog",
+		"\x1b[2J\u009b2J\x00":   " [2J 2J ",
+		"\u202eabc\u2028\u200b": " abc  ",
+		"\xffé日":                "?é日",
+		"0123456789abcdef":      "012345678...",
+	} {
+		if got := browser.Clip(text, 12); got != want {
+			t.Errorf("%q: got %q, want %q", text, got, want)
+		}
+	}
+}

@@ -31,6 +31,9 @@ var Tried = tried
 
 const NewestTried = newestTried
 
+// Clip returns the text of a page in a form for notes and messages.
+var Clip = clip
+
 // Turns decides which calls may load a page.
 type Turns struct{ q *turns }
 

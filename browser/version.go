@@ -52,7 +52,7 @@ func startFault(err error, said string) error {
 	return fmt.Errorf("%w; Chromium reported: %s", err, said)
 }
 
-// lastWords returns the end of what a dying Chrome wrote.
+// lastWords returns the end of what a dying Chrome wrote, in one line.
 func lastWords(job *sandbox.Job) string {
 	const most = 1000
 	dying := time.NewTimer(deathPatience)
@@ -65,5 +65,5 @@ func lastWords(job *sandbox.Job) string {
 	if err != nil {
 		return err.Error()
 	}
-	return strings.ToValidUTF8(strings.TrimSpace(string(cut.Text)), "?")
+	return clip(strings.TrimSpace(string(cut.Text)), 2*most)
 }
