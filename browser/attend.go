@@ -10,8 +10,8 @@ import (
 const replaceAgain = time.Minute
 
 // attend manages a Chrome as long as it lives: it makes the pages that later calls need,
-// ends the Chrome when it does not answer or nobody uses it, and replaces it in time. ctx
-// ends only with the Pool.
+// ends the Chrome when it does not answer or nobody uses it, and replaces it in time. It
+// returns when the Chrome has ended or the Pool closes; ctx never ends.
 func (p *Pool) attend(ctx context.Context, ch *chrome) {
 	tick := time.NewTicker(beat)
 	defer tick.Stop()
@@ -108,15 +108,19 @@ func (p *Pool) replace(ctx context.Context, old *chrome) {
 	id := "browser-" + strconv.Itoa(p.names)
 	old.stay = time.Now().Add(replaceAgain)
 	p.mu.Unlock()
-	ctx, cancel := context.WithTimeout(ctx, startPatience+5*time.Second)
+	starting, stop := p.alive(ctx) // otherwise Close would wait for a Chrome that does not start
+	defer stop(nil)
+	starting, cancel := context.WithTimeout(starting, startPatience+5*time.Second)
 	defer cancel()
-	ch, err := p.launch(ctx, id, old.grant)
+	ch, err := p.launch(starting, id, old.grant)
 	if err != nil {
-		p.cfg.Log.Error("start browser in the place of another", "box", id, "err", err)
+		if KindOf(context.Cause(starting)) != KindClosed {
+			p.cfg.Log.Error("start browser in the place of another", "box", id, "err", err)
+		}
 		return
 	}
 	for range p.cfg.Slots {
-		p.fill(ctx, ch)
+		p.fill(starting, ch)
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -181,19 +181,6 @@ func (p *Pool) enter() bool {
 	return !p.closed
 }
 
-// alive returns a context that also ends when the pool closes.
-func (p *Pool) alive(ctx context.Context) (context.Context, context.CancelCauseFunc) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	p.wg.Go(func() { // the call has entered, so Close does not wait yet
-		select {
-		case <-p.quit:
-			cancel(errClosed())
-		case <-ctx.Done():
-		}
-	})
-	return ctx, cancel
-}
-
 // release returns a page to the pool, and its turn after that. The caller does not wait for
 // it, and no more pages are open than there are turns.
 func (p *Pool) release(ctx context.Context, t *tab) {

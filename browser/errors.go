@@ -78,6 +78,8 @@ func (e *Error) Error() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
+func errClosed() error { return &Error{Kind: KindClosed, Message: "belljar is shutting down"} }
+
 // KindOf returns the kind of an error of this package, and KindBroken for any other error.
 func KindOf(err error) Kind {
 	if e, ok := errors.AsType[*Error](err); ok {

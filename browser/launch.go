@@ -115,3 +115,16 @@ func (p *Pool) bury(ch *chrome) {
 	delete(p.all, ch)
 	p.wg.Go(ch.close)
 }
+
+// alive returns a context that also ends when the pool closes.
+func (p *Pool) alive(ctx context.Context) (context.Context, context.CancelCauseFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	p.wg.Go(func() { // the call has entered, so Close does not wait yet
+		select {
+		case <-p.quit:
+			cancel(errClosed())
+		case <-ctx.Done():
+		}
+	})
+	return ctx, cancel
+}

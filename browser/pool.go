@@ -304,8 +304,6 @@ func (p *Pool) back(ctx context.Context, ch *chrome, t *tab) {
 	}
 }
 
-func errClosed() error { return &Error{Kind: KindClosed, Message: "belljar is shutting down"} }
-
 // Close ends all Chromes and waits until nothing of them is left. Calls that run fail with
 // KindClosed. It may be called twice and concurrently.
 func (p *Pool) Close() error {
