@@ -1,6 +1,7 @@
 package act_test
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"os"
@@ -383,4 +384,27 @@ func TestDialogsEverywhere(t *testing.T) {
 	if l := s.goTo(s.url("site", "/in/alert")); !strings.Contains(l, `button "Go"`) || rows < 18 {
 		t.Errorf("%d rows, and the session does not go on:\n%s", rows, l)
 	}
+}
+
+// TestCancelledCallKeepsTheSeat checks that the error of a call that was cancelled does not
+// say that the seat is closed: its owner would forget the seat, and its logins with it.
+func TestCancelledCallKeepsTheSeat(t *testing.T) {
+	s := open(t)
+	came, let := make(chan struct{}), make(chan struct{})
+	s.page("/", `<!doctype html><title>none</title><button onclick="document.title = 'clicked'; const x = new XMLHttpRequest(); x.open('GET', '/slow', false); x.send()">B</button>`)
+	s.hold("/slow", came, let)
+	l := s.goTo(s.url("site", "/"))
+	ctx, cancel := context.WithCancel(s.ctx())
+	ended := make(chan error, 1)
+	go func() {
+		_, err := s.doIn(ctx, act.Step{Do: act.DoClick, Ref: s.ref(l, `button "B"`)})
+		ended <- err
+	}()
+	<-came
+	cancel()
+	if err := <-ended; act.ReasonOf(err) != act.ReasonTimeout || !strings.Contains(err.Error(), "the call was cancelled; the step may have taken effect; ") {
+		t.Errorf("a call that was cancelled: %v", err)
+	}
+	close(let)
+	s.until(act.LookRequest{}, "clicked")
 }

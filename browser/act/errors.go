@@ -20,7 +20,7 @@ const (
 	ReasonDialog   Reason = "dialog"    // a dialog waits for an answer
 	ReasonLimit    Reason = "limit"     // a bound was reached
 	ReasonFailed   Reason = "failed"    // the page or the server did not do it
-	ReasonTimeout  Reason = "timeout"   // the page did not answer in time
+	ReasonTimeout  Reason = "timeout"   // the page did not answer in time, or the call was cancelled before
 	ReasonCrashed  Reason = "crashed"   // the page or its Chrome died
 	ReasonAbsent   Reason = "absent"    // no Chrome runs on this host
 	ReasonFull     Reason = "full"      // no seat is free
@@ -28,8 +28,8 @@ const (
 	ReasonHeld     Reason = "held"      // a person has stopped the acts of the seat
 )
 
-// Refusal says why nothing, or not everything, was done. Every error of this package's
-// exported functions is a Refusal.
+// Refusal says why nothing, or not everything, was done. Every error of this package, except
+// an error of New, is a Refusal.
 type Refusal struct {
 	Reason Reason
 	// Message says what was wrong, for the agent. It contains no text of a page except

@@ -33,7 +33,8 @@ func (t *tab) fault(err error, ran bool) error {
 	case errors.Is(err, context.DeadlineExceeded):
 		r.Reason, r.Message, r.Next = ReasonTimeout, "the page did not answer in time", "look again, or open another page"
 	case errors.Is(err, context.Canceled):
-		r.Reason, r.Message, r.Next = ReasonClosed, "the call was cancelled", "call again"
+		// The seat stays open. A seat that was closed is reported by why.
+		r.Reason, r.Message, r.Next = ReasonTimeout, "the call was cancelled", "call again"
 	}
 	return r
 }
