@@ -8,12 +8,13 @@ import (
 )
 
 // An alert is written down if it is among the first maxAlerts dialogs of a document. Any
-// other dialog waits for the agent if it is among the first maxAsked. All other dialogs are
-// counted and dismissed.
+// other dialog waits for the agent if it is among the first maxAsked, and if no other
+// dialog waits. All other dialogs are counted and dismissed, except those of beforeunload,
+// which are accepted.
 const maxAlerts, maxAsked = 5, 20
 
 // dialogOpens handles a dialog that the page opens. An alert is closed immediately and
-// written down. Other dialogs wait for the agent, or until DialogTime has passed.
+// written down. Another dialog waits for the agent, until DialogTime has passed.
 func (t ear) dialogOpens(session string, v dialogEvent) {
 	text := cut(escaped(t.e.masks.hide(v.Message[:min(len(v.Message), 64<<10)])), MaxDialogText)
 	answer := func(accept bool) func() {

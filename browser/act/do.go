@@ -64,7 +64,11 @@ func (p *plan) told(out *Outcome, commits int, failed error) {
 		out.Line += "; " + wasStopped
 	}
 	out.Line = e.masks.hide(strings.TrimPrefix(out.Line, "; "))
-	out.URL = shownURL(e.masks.hide(t.url()))
+	now := t
+	if o, err := e.tab(out.Tab); err == nil {
+		now = o // the step may have gone to another tab
+	}
+	out.URL = shownURL(e.masks.hide(now.url()))
 }
 
 // goes reports whether a step with this verb loads a document.

@@ -44,11 +44,10 @@ func (t eye) eval(ctx context.Context, expression string) (string, error) {
 		if d.Exception != nil && d.Exception.Description != "" {
 			text = d.Exception.Description
 		}
-		text = cut(escaped(text), 300)
 		if strings.Contains(text, "side-effect") || strings.Contains(text, "side effect") {
 			return refuse(ReasonPolicy, "the expression would change something, so it was stopped before it did", "write one that only reads, or use a step for the change")
 		}
-		return refuse(ReasonFailed, "the expression failed: "+text, "correct it")
+		return refuse(ReasonFailed, "the expression failed: "+quoted(text, 300), "correct it")
 	}
 	value := "undefined"
 	if r.Result != nil && len(r.Result.Value) > 0 {

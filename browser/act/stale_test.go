@@ -315,4 +315,7 @@ func TestStepsInATabBehindAnother(t *testing.T) {
 	if k, err := s.seat.Look(s.ctx(), act.LookRequest{Tab: "t2", At: act.AtPicture}); err != nil {
 		t.Errorf("a picture of the other tab: %v, %v", k, err)
 	}
+	if o := s.must(act.Step{Do: act.DoSwitch, Text: "t2"}); o.Tab != "t2" || o.URL != s.url("site", "/child") {
+		t.Errorf("after the switch, the outcome is of %s at %s", o.Tab, o.URL)
+	}
 }

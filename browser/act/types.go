@@ -212,8 +212,8 @@ type Outcome struct {
 	Opened    []string // names of the tabs that opened
 	Downloads []string // downloads that began, such as `d1 "report.csv" from https://…`
 	File      *File    // file of save and pdf; the caller writes it and closes it
-	Value     string   // value of eval: JSON, masked and bounded
-	URL       string   // URL of the tab afterwards, masked
+	Value     string   // value of eval: JSON, or undefined; bounded
+	URL       string   // URL of Tab afterwards, masked
 }
 
 // Navigation is a document or a file that a frame is about to request.
@@ -254,8 +254,9 @@ type Options struct {
 	Uploads int64
 	// Eval allows expressions that change nothing.
 	Eval bool
-	// OneSite keeps the seat on the site of the document in which a secret was typed, as
-	// long as that document exists.
+	// OneSite keeps a tab in which a secret was typed, and the tabs that were opened from
+	// it, on the origin of that document, as long as the document exists and no step opens
+	// another page in the tab.
 	OneSite bool
 	// Park is how long the seat is unused before its Chrome ends; the default is that of
 	// Config.
