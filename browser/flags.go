@@ -58,10 +58,10 @@ func flags(degraded bool, pin string) []string {
 		"--disable-features=" + strings.Join([]string{
 			"Translate", "OptimizationHints", "MediaRouter", "DialMediaRouteProvider", "InterestFeedContentSuggestions",
 			"CertificateTransparencyComponentUpdater", "AutofillServerCommunication", "PrivacySandboxSettings4",
-			// One page is loaded, and Chrome never goes back to an earlier one. Without
-			// RenderDocument, the first document of a page passes its frame and its view on
-			// to the next document, which saves 10 ms; other features keep renderers and
-			// sites apart.
+			// No call goes back to a page of the pool, and a document to which a session
+			// goes back is requested again, so that it is judged. Without RenderDocument,
+			// the first document of a page passes its frame and its view on to the next
+			// document, which saves 10 ms; other features keep renderers and sites apart.
 			"BackForwardCache", "RenderDocument",
 			"Prerender2", "NetworkPrediction", "WebUSB", "WebBluetooth", "WebHID", "Serial",
 		}, ","),

@@ -106,10 +106,10 @@ type Loaded struct {
 	Redirects []Redirect
 	// Title is the title of the document.
 	Title string
-	// HTML is the document as it was when the page counted as loaded. Open shadow roots are
-	// in the tree as <template shadowrootmode>, and documents of same-origin frames are in
-	// place of the frames. Elements that are not visible have the attribute
-	// data-belljar-hidden with the reason.
+	// HTML is the document as it was when the page counted as loaded, without most scripts
+	// and styles. The content of open shadow roots and of same-origin frames is in its
+	// place. Elements that are not visible have the attribute data-belljar-hidden with the
+	// reason.
 	HTML string
 	// HTMLSize is how many bytes of HTML were written. If that is more than Request.HTML,
 	// HTML is cut. If a page is even larger, less is written, and Partial says so.
@@ -120,11 +120,11 @@ type Loaded struct {
 	// loaded when the time was up is returned all the same.
 	Partial string
 	// Notes are what an agent may need to know about the page: dialogs that were dismissed,
-	// downloads and pop-ups that were refused, errors of its scripts. At most 32 lines of
-	// 200 bytes.
+	// pop-ups that were closed, downloads that were refused, and where scrolling stopped.
+	// At most 32 lines of 200 bytes, and one that says how many more there are.
 	Notes []string
-	// Refused are the requests of the page that the egress door refused or the browser did
-	// not make, at most 32.
+	// Refused are the requests of the page that the egress door refused, the browser did
+	// not make, or the network failed, at most 32.
 	Refused []Refused
 	// Timing says how the time was used.
 	Timing Timing
@@ -142,7 +142,7 @@ type Redirect struct {
 	Status   int
 }
 
-// Refused is a request that was not made.
+// Refused is a request that got no answer.
 type Refused struct {
 	URL    string // URL of the request, cut to 2 KiB
 	Reason string // Chrome's reason, such as net::ERR_TUNNEL_CONNECTION_FAILED

@@ -10,9 +10,8 @@ import (
 	"belljar.dev/sandbox"
 )
 
-// oldestChrome is the oldest major version that has everything that belljar needs
-// (Element.getHTML and the headless shell in its present form). newestTried is the newest
-// version with which the tests ran.
+// oldestChrome is the oldest major version that is used. newestTried is the newest version
+// with which the tests ran.
 const (
 	oldestChrome = 125
 	newestTried  = 156

@@ -58,7 +58,7 @@ type Error struct {
 	Kind      Kind
 	Message   string // which side refused, and why; without a full stop
 	Instead   string // one thing that the agent can do; may be empty
-	URL       string // URL that failed, if that is not the URL of the request
+	URL       string // URL that failed; it may be empty if that is the URL of the request
 	Type      string // media type of the answer, for KindType
 	Profile   string // profile of the call, for KindClosed
 	Retry     time.Duration

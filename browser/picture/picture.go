@@ -65,7 +65,7 @@ type Shown struct {
 type Maker struct{ slots chan struct{} }
 
 // New returns a Maker that decodes up to atOnce images at the same time, at least one. Each
-// needs up to MaxMemory.
+// needs up to MaxMemory, and up to as much again while it is made smaller.
 func New(atOnce int) *Maker { return &Maker{slots: make(chan struct{}, max(1, atOnce))} }
 
 // Make makes an image fit. Its error is an *Error, or the cause of ctx. For an SVG, it is

@@ -46,8 +46,8 @@ type keptPage struct {
 
 func newPages() *pages { return &pages{all: make(map[pageKey]*list.Element), order: list.New()} }
 
-// keyOf returns the key of a query. Fields that only bound the query are not
-// part of it.
+// keyOf returns the key of a query. Picture, Continue and the fields that only bound the
+// query are not part of it.
 func keyOf(g policies.Grant, q Query) pageKey {
 	r := g.Reading()
 	var b strings.Builder
