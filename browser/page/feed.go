@@ -46,7 +46,12 @@ func convertFeed(ctx context.Context, p *Page, text []byte, o Options) error {
 	if f.about != "" {
 		line(body, "p", textNode(f.about))
 	}
-	for _, e := range f.entries {
+	nodes := 0
+	for i, e := range f.entries {
+		if nodes > maxNodes {
+			f.more += len(f.entries) - i
+			break
+		}
 		title := textNode(firstFilled(oneLine(e.title), e.date, "Untitled"))
 		if e.link != "" {
 			a := element("a", title)
@@ -65,6 +70,7 @@ func convertFeed(ctx context.Context, p *Page, text []byte, o Options) error {
 		if err != nil {
 			return err
 		}
+		nodes += t.nodes
 		div := element("div")
 		for c := t.body.FirstChild; c != nil; c = t.body.FirstChild {
 			t.body.RemoveChild(c)

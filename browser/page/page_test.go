@@ -202,6 +202,7 @@ func TestBounds(t *testing.T) {
 		"open formatting":  strings.Join(numbered(500, `<b id="%d">`), "") + many(300_000, "<p>"),
 		"table rows":       "<table>" + many(10_000, "<tr><td>1<td>two<td>three<td>4<td>five<td>6</tr>") + "</table>",
 		"spans":            "<table>" + many(2000, "<tr><td colspan=100000 rowspan=100000>x") + "</table>",
+		"a wide row":       "<table><tr><td colspan=200>x</tr>" + many(20_000, "<tr><td>x<td>y") + "</table>",
 		"attributes":       "<p " + strings.Join(numbered(100_000, "a%d=1 "), "") + ">x",
 		"comments":         many(300_000, "a<!---->"),
 		"stray ends":       many(500_000, "</div></p></b>"),

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 )
@@ -135,6 +136,37 @@ func TestJSONIsNotInflated(t *testing.T) {
 	p := convertString(t, `{"a": {"b": [1, 2, 3]}, "c": "`+strings.Repeat("x", 160)+`"}`, Options{ContentType: "application/json", Format: Text})
 	if want := "{\n  \"a\": {\"b\":[1,2,3]},\n  \"c\": \"" + strings.Repeat("x", 160) + "\"\n}\n"; p.Content != want {
 		t.Errorf("got\n%swant\n%s", p.Content, want)
+	}
+}
+
+// TestIndentsAreBounded checks that a document with many deep values takes no more memory
+// than a few times its size, and is then not indented.
+func TestIndentsAreBounded(t *testing.T) {
+	for media, src := range map[string]string{
+		"application/json": strings.Repeat("[", 190) + strings.Repeat("1,", 500_000) + "1" + strings.Repeat("]", 190),
+		"application/xml":  strings.Repeat("<a>", 190) + strings.Repeat("<b/>", 250_000) + strings.Repeat("</a>", 190),
+	} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		p := convertString(t, src, Options{ContentType: media, Format: Text})
+		runtime.ReadMemStats(&after)
+		if strings.TrimSpace(p.Content) != src {
+			t.Errorf("%s: %d bytes became %d", media, len(src), len(p.Content))
+		}
+		// The tree of the XML has 250,000 nodes.
+		if took := after.TotalAlloc - before.TotalAlloc; took > 150<<20 {
+			t.Errorf("%s: %d bytes took %d MiB", media, len(src), took>>20)
+		}
+	}
+}
+
+// TestFeedIsBounded checks that the entries of a feed have a bounded number of elements
+// together.
+func TestFeedIsBounded(t *testing.T) {
+	entry := "<item><title>Entry</title><description><![CDATA[" + strings.Repeat("<br>", 600_000) + "]]></description></item>"
+	p := convertString(t, "<rss><channel><title>Feed</title>"+entry+entry+"<item><title>Last</title></item></channel></rss>", Options{ContentType: "application/rss+xml", Format: Text})
+	if !p.Truncated || !strings.Contains(strings.Join(p.Notes, " "), "The feed has 1 more entries") || strings.Contains(p.Content, "Last") {
+		t.Errorf("truncated %v, notes %q", p.Truncated, p.Notes)
 	}
 }
 

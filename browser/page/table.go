@@ -13,6 +13,10 @@ import (
 // maxColumns is the largest number of columns that the spans of a table may make.
 const maxColumns = 200
 
+// maxFilled is the largest number of cells of a table in which short rows are filled with
+// empty cells. In a larger table, a reader of markdown adds them.
+const maxFilled = 200_000
+
 // layout reports whether a table is only used for layout: it says so, or it has one cell,
 // or its cells contain what no cell of data does.
 func layout(table *html.Node) bool {
@@ -135,7 +139,11 @@ func writeTable(ctx converter.Context, w converter.Writer, table *html.Node) con
 		writeRule(w, columns)
 	}
 	for i, line := range grid {
-		writeRow(w, line, columns)
+		wide := columns
+		if i > 0 && len(grid)*columns > maxFilled {
+			wide = len(line)
+		}
+		writeRow(w, line, wide)
 		if i == 0 && headed(table, rows) {
 			writeRule(w, columns)
 		}

@@ -61,9 +61,10 @@ func xmlName(n xml.Name) string {
 func convertXML(p *Page, text []byte) {
 	root := parseXML(text)
 	var b strings.Builder
-	indentXML(&b, root, -1)
+	most := 4*len(text) + 64<<10
+	indentXML(&b, root, -1, most)
 	s := b.String()
-	if strings.TrimSpace(s) == "" {
+	if strings.TrimSpace(s) == "" || len(s) > most { // an element may be deep below others, and its line mostly white space
 		s = string(text)
 	}
 	s, p.Hidden = visible(s)
@@ -71,8 +72,11 @@ func convertXML(p *Page, text []byte) {
 }
 
 // indentXML writes an element with each of its children on a line of its own, or on one
-// line if the element contains only text.
-func indentXML(b *strings.Builder, n *html.Node, level int) {
+// line if the element contains only text. It stops soon after b has more than most bytes.
+func indentXML(b *strings.Builder, n *html.Node, level, most int) {
+	if b.Len() > most {
+		return
+	}
 	if n.Type == html.TextNode {
 		if s := oneLine(n.Data); s != "" {
 			b.WriteString(strings.Repeat("  ", max(0, level)) + escapeXML.Replace(s) + "\n")
@@ -99,7 +103,7 @@ func indentXML(b *strings.Builder, n *html.Node, level int) {
 		b.WriteString(">\n")
 	}
 	for c := n.FirstChild; c != nil; c = c.NextSibling {
-		indentXML(b, c, level+1)
+		indentXML(b, c, level+1, most)
 	}
 	if level >= 0 {
 		b.WriteString(strings.Repeat("  ", level) + "</" + n.Data + ">\n")
@@ -113,7 +117,7 @@ var escapeXML = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`,
 func convertJSON(p *Page, text []byte) {
 	var b bytes.Buffer
 	if json.Compact(&b, text) == nil {
-		if out := indentJSON(b.Bytes()); out != nil && len(out) <= len(text)*3/2+1024 {
+		if out := indentJSON(b.Bytes(), len(text)*3/2+1024); out != nil {
 			text = out
 		}
 	}
@@ -127,8 +131,8 @@ const shortJSON = 160
 
 // indentJSON puts each member of a long object or array on a line of its own. text is JSON
 // without white space between its tokens. It returns nil for a text with more than 200
-// levels, which would become mostly white space.
-func indentJSON(text []byte) []byte {
+// levels, and if the result would have more than most bytes: it would be mostly white space.
+func indentJSON(text []byte, most int) []byte {
 	ends := make(map[int]int) // place of each closing bracket, by the place of its opening bracket
 	var open []int
 	quoted := false
@@ -156,6 +160,9 @@ func indentJSON(text []byte) []byte {
 		b.WriteString(strings.Repeat("  ", level))
 	}
 	for i := 0; i < len(text); i++ {
+		if b.Len() > most {
+			return nil
+		}
 		c := text[i]
 		switch {
 		case c == '\\':
@@ -182,6 +189,9 @@ func indentJSON(text []byte) []byte {
 			continue
 		}
 		b.WriteByte(text[i])
+	}
+	if b.Len() > most {
+		return nil
 	}
 	return b.Bytes()
 }
