@@ -10,6 +10,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/ledongthuc/pdf"
+
+	"belljar.dev/internal/printable"
 )
 
 // Bounds of a PDF. The library trusts its input: it has no limit of its own on memory, time
@@ -17,13 +19,17 @@ import (
 // first, and the library gets it from a reader that panics when time or memory is up. These
 // panics are recovered.
 const (
-	maxPages   = 2000
-	maxPDFText = 8 << 20
-	maxPDFHeap = 512 << 20
+	maxPages    = 2000
+	maxPDFText  = 8 << 20
+	maxPDFHeap  = 512 << 20
+	maxPDFNotes = 10 // notes about pages that could not be read whole
 )
 
 // errPDFBound means that a PDF takes too much time or memory.
 var errPDFBound = errors.New("it takes more time or memory than is allowed")
+
+// errPDFText means that a PDF has more text than maxPDFText.
+var errPDFText = errors.New("there is more text than is shown")
 
 // boundReader is the file as the library sees it.
 type boundReader struct {
@@ -54,7 +60,7 @@ func convertPDF(ctx context.Context, p *Page, src []byte) error {
 	if err == nil || ctx.Err() != nil {
 		return err
 	}
-	return &UnsupportedError{Type: "application/pdf", Why: err.Error(), Hint: "look for the same text as a page, or download it in a shell and try the tools there"}
+	return &UnsupportedError{Type: "application/pdf", Why: printable.Line(err.Error(), 300), Hint: "look for the same text as a page, or download it in a shell and try the tools there"}
 }
 
 func readPDF(ctx context.Context, p *Page, src []byte) (err error) {
@@ -86,32 +92,44 @@ func readPDF(ctx context.Context, p *Page, src []byte) (err error) {
 	}
 	count := doc.NumPage()
 	var b strings.Builder
-	silent := 0
+	chars, silent, unread := 0, 0, 0 // characters of b, pages without text, pages that were not read whole
+	put := func(s string) {
+		b.WriteString(s)
+		chars += utf8.RuneCountInString(s)
+	}
 	for i := 1; i <= min(count, maxPages); i++ {
 		text, err := pageText(doc.Page(i), maxPDFText-b.Len())
 		if errors.Is(err, errPDFBound) {
 			return fmt.Errorf("page %d: %w", i, err)
 		}
-		if err != nil {
-			p.Notes = append(p.Notes, fmt.Sprintf("Page %d could not be read whole: %v.", i, err))
+		full := errors.Is(err, errPDFText)
+		if err != nil && !full {
+			if unread++; unread <= maxPDFNotes {
+				p.Notes = append(p.Notes, fmt.Sprintf("Page %d could not be read whole: %s.", i, printable.Line(err.Error(), 200)))
+			}
 		}
+		text, hidden := visible(text)
+		p.Hidden += hidden
 		if strings.TrimSpace(text) == "" {
 			silent++
 			continue
 		}
 		if b.Len() > 0 {
-			b.WriteString("\n")
+			put("\n")
 		}
 		if count > 1 && p.Format == Markdown {
-			p.Headings = append(p.Headings, Heading{Level: 2, Text: fmt.Sprintf("Page %d", i), Anchor: fmt.Sprintf("page=%d", i), Offset: utf8.RuneCountInString(b.String())})
-			fmt.Fprintf(&b, "## Page %d\n\n", i)
+			p.Headings = append(p.Headings, Heading{Level: 2, Text: fmt.Sprintf("Page %d", i), Anchor: fmt.Sprintf("page=%d", i), Offset: chars})
+			put(fmt.Sprintf("## Page %d\n\n", i))
 		}
-		b.WriteString(text)
-		if b.Len() >= maxPDFText {
+		put(text)
+		if full || b.Len() >= maxPDFText {
 			p.Truncated = true
 			p.Notes = append(p.Notes, fmt.Sprintf("The text ends at page %d of %d because of its size.", i, count))
 			break
 		}
+	}
+	if unread > maxPDFNotes {
+		p.Notes = append(p.Notes, fmt.Sprintf("%d more pages could not be read whole.", unread-maxPDFNotes))
 	}
 	if count > maxPages {
 		p.Truncated = true
@@ -123,7 +141,7 @@ func readPDF(ctx context.Context, p *Page, src []byte) (err error) {
 	if p.Format != Markdown {
 		p.Format = Text
 	}
-	p.Content, p.Hidden = visible(b.String())
+	p.Content = b.String()
 	return nil
 }
 
@@ -305,7 +323,7 @@ func (w *pdfText) show(raw string) {
 		}
 	}
 	if w.b.Len()+len(s) > w.most {
-		panic(errors.New("there is more text than is shown"))
+		panic(errPDFText)
 	}
 	w.begun, w.moved, w.lastY = true, false, w.y
 	w.b.WriteString(s)

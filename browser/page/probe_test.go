@@ -170,6 +170,41 @@ func TestFeedIsBounded(t *testing.T) {
 	}
 }
 
+// TestPagesOfPDFs checks that the headings of a PDF are found at their offsets although
+// characters that do not show were removed before them, and that a text that is too long is
+// said to be cut.
+func TestPagesOfPDFs(t *testing.T) {
+	var b strings.Builder
+	b.WriteString("%PDF-1.4\n")
+	var at []int
+	object := func(s string) {
+		at = append(at, b.Len())
+		fmt.Fprintf(&b, "%d 0 obj\n%s\nendobj\n", len(at), s)
+	}
+	object("<< /Type /Catalog /Pages 2 0 R >>")
+	object("<< /Type /Pages /Kids [3 0 R 5 0 R] /Count 2 >>")
+	for n, text := range []string{"BT /F1 12 Tf 72 720 Td (a\\255b\\255c first) Tj ET", "BT /F1 12 Tf 72 720 Td (second) Tj ET"} {
+		object(fmt.Sprintf("<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Contents %d 0 R /Resources << /Font << /F1 7 0 R >> >> >>", 4+2*n))
+		object(fmt.Sprintf("<< /Length %d >>\nstream\n%s\nendstream", len(text), text))
+	}
+	object("<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding /WinAnsiEncoding >>")
+	xref := b.Len()
+	fmt.Fprintf(&b, "xref\n0 %d\n0000000000 65535 f \n", len(at)+1)
+	for _, offset := range at {
+		fmt.Fprintf(&b, "%010d 00000 n \n", offset)
+	}
+	fmt.Fprintf(&b, "trailer\n<< /Size %d /Root 1 0 R >>\nstartxref\n%d\n%%%%EOF\n", len(at)+1, xref)
+	p := convertString(t, b.String(), Options{ContentType: "application/pdf"})
+	if !strings.Contains(p.Content, "abc first") || len(p.Headings) != 2 {
+		t.Fatalf("got %q with %+v", p.Content, p.Headings)
+	}
+	for _, h := range p.Headings {
+		if rest := string([]rune(p.Content)[h.Offset:]); !strings.HasPrefix(rest, "## "+h.Text) {
+			t.Errorf("%s is at %d, where the content is %.20q", h.Text, h.Offset, rest)
+		}
+	}
+}
+
 // TestTypeset checks that typeset undoes what typesetting does to words.
 func TestTypeset(t *testing.T) {
 	for src, want := range map[string]string{
