@@ -48,6 +48,7 @@ func convert(ctx context.Context, src []byte, o Options) (*Page, error) {
 		if err := convertPDF(ctx, p, src); err != nil {
 			return nil, err
 		}
+		p.Title, _ = visible(p.Title)
 		return p, nil
 	}
 	text, name, guessed := decode(src, o.ContentType, o.Decoded)
@@ -72,6 +73,7 @@ func convert(ctx context.Context, src []byte, o Options) (*Page, error) {
 	if err != nil {
 		return nil, err
 	}
+	p.Title, _ = visible(p.Title)
 	return p, nil
 }
 
@@ -87,16 +89,13 @@ func convertHTML(ctx context.Context, p *Page, text []byte, o Options) error {
 	if err != nil {
 		return err
 	}
-	if t.cut {
-		p.Truncated = true
-		p.Notes = append(p.Notes, fmt.Sprintf("The page has more than %d elements; the rest was left out.", maxNodes))
-	}
 	flatten(t, func(src string) *html.Node {
 		frame, err := parse(ctx, []byte(src))
 		if err != nil {
 			return nil
 		}
 		t.nodes += frame.nodes
+		t.cut = t.cut || frame.cut || t.nodes > maxNodes
 		if t.nodes > maxNodes {
 			return nil
 		}
@@ -104,6 +103,10 @@ func convertHTML(ctx context.Context, p *Page, text []byte, o Options) error {
 		frame.body.Data, frame.body.DataAtom = "div", atomOf("div")
 		return frame.body
 	})
+	if t.cut {
+		p.Truncated = true
+		p.Notes = append(p.Notes, fmt.Sprintf("The page has more than %d elements; the rest was left out.", maxNodes))
+	}
 	a := aboutOf(t)
 	p.Title, p.Language, p.Published = a.title, a.language, a.published
 	p.NeedsScript = needsScript(t)

@@ -170,6 +170,15 @@ func TestFeedIsBounded(t *testing.T) {
 	}
 }
 
+// TestTitlesShow checks that a title has no characters that act on a terminal or reverse
+// the text next to them.
+func TestTitlesShow(t *testing.T) {
+	p := convertString(t, "<title>A\u202e \u009b31m title\u200b</title><p>words", Options{})
+	if p.Title != "A 31m title" {
+		t.Errorf("got %q", p.Title)
+	}
+}
+
 // TestPagesOfPDFs checks that the headings of a PDF are found at their offsets although
 // characters that do not show were removed before them, and that a text that is too long is
 // said to be cut.
