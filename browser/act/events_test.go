@@ -3,6 +3,7 @@ package act_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"image"
 	"image/jpeg"
@@ -15,6 +16,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"testing/iotest"
 	"time"
 
 	"belljar.dev/browser/act"
@@ -428,13 +430,13 @@ func TestLargeUploads(t *testing.T) {
 	s.page("/", `<title>u</title><label>File <input type=file id=f></label><script>f.onchange = async () => { const b = new Uint8Array(await f.files[0].arrayBuffer()); let sum = b.indexOf(1); for (let i = 0; i < b.length; i += 4096) sum = (sum * 31 + b[i]) | 0; document.title = f.files[0].name + " " + b.length + " " + sum + " " + f.value }</script>`)
 	l := s.goTo(s.url("site", "/"))
 	step := act.Step{Do: act.DoUpload, Ref: s.ref(l, `file "File"`), Path: "/workspace/a.txt"}
-	give := func(n int64) error {
+	give := func(n int64, then ...io.Reader) error {
 		p, err := s.seat.Prepare(s.ctx(), "", step)
 		if err != nil {
 			t.Fatal(err)
 		}
 		given := step
-		given.File = &act.File{Name: "/etc/../a b.bin", Size: n, Content: io.NopCloser(io.LimitReader(zeros{}, n))}
+		given.File = &act.File{Name: "/etc/../a b.bin", Size: n, Content: io.NopCloser(io.MultiReader(append([]io.Reader{io.LimitReader(zeros{}, n)}, then...)...))}
 		_, err = s.seat.Do(s.ctx(), p, given)
 		return err
 	}
@@ -450,6 +452,9 @@ func TestLargeUploads(t *testing.T) {
 	})
 	if err := give(size + 1); act.ReasonOf(err) != act.ReasonLimit {
 		t.Errorf("a file of a byte too much: %v", err)
+	}
+	if err := give(size-1000, iotest.ErrReader(errors.New("the disk is broken"))); act.ReasonOf(err) != act.ReasonFailed || !strings.Contains(err.Error(), "the file cannot be read; ") {
+		t.Errorf("a file whose end cannot be read: %v", err)
 	}
 	var err error
 	for range 4 {

@@ -25,7 +25,7 @@ func (t hand) upload(ctx context.Context, p *plan, s Step) error {
 	data, err := io.ReadAll(io.LimitReader(s.File.Content, min(most, MaxUploadParts)+1)) //nolint:forbidigo // it is bounded
 	switch size := int64(len(data)); {
 	case err != nil:
-		return &Refusal{Reason: ReasonFailed, Message: "the file cannot be read", Next: "name another file", Err: err}
+		return unread(err)
 	case size > most:
 		return tooLarge(most)
 	case size > MaxUploadParts:
@@ -38,15 +38,24 @@ func tooLarge(most int64) error {
 	return &Refusal{Reason: ReasonLimit, Message: "the file has more than " + bytesOf(most), Next: "upload a smaller file"}
 }
 
-// counted counts the bytes that are read.
+func unread(err error) error {
+	return &Refusal{Reason: ReasonFailed, Message: "the file cannot be read", Next: "name another file", Err: err}
+}
+
+// counted counts the bytes that are read, and keeps the error that ends the reading early:
+// the program that writes them takes it for the end of the file.
 type counted struct {
 	io.Reader
-	n int64
+	n   int64
+	err error
 }
 
 func (c *counted) Read(p []byte) (int, error) {
 	n, err := c.Reader.Read(p)
 	c.n += int64(n)
+	if err != nil && !errors.Is(err, io.EOF) {
+		c.err = err
+	}
 	return n, err
 }
 
@@ -67,11 +76,15 @@ func (p *plan) uploadLarge(ctx context.Context, s Step, from io.Reader) error {
 	e.mu.Lock()
 	e.files.given += c.n
 	e.mu.Unlock()
-	switch {
-	case c.n > most:
+	if c.n > most || c.err != nil || err != nil {
 		// a file that cannot be removed is gone with the box
 		e.ready(func(ctx context.Context) { _ = e.lease.Remove(ctx, name) })
+	}
+	switch {
+	case c.n > most:
 		return tooLarge(most)
+	case c.err != nil:
+		return unread(c.err)
 	case err != nil:
 		return &Refusal{Reason: ReasonFailed, Message: "the file could not be written into the browser's box", Next: "try again, or upload a smaller file", Err: err}
 	}
