@@ -107,3 +107,37 @@ func TestLooksAreBounded(t *testing.T) {
 		t.Errorf("the lines have %d bytes, want at most %d and not much less; the limit that was reached is %q", size, MaxLook, s.cut)
 	}
 }
+
+// TestRefsMakeRoom checks that a page that has made more elements than can have numbers
+// still gets numbers for new ones, that the numbers that the agent was shown last stay, and
+// that a look says so if it has left out a control.
+func TestRefsMakeRoom(t *testing.T) {
+	of := eye{&tab{e: &engine{masks: new(masks)}}}
+	next := 0
+	number := func() int { next++; return of.refs.number(refKey{"f", "l", next}) }
+	for range 10 {
+		last := number()
+		of.refs.byNum[last].shown = true
+		for len(of.refs.byNum) < 2*MaxRefs {
+			number()
+		}
+		var w line
+		if text := of.lineOf(&w, frame{id: "f", loader: "l"}, []any{map[string]any{"n": 1e9, "r": "button", "m": "New"}}); text != "" || !w.lacks {
+			t.Fatalf("a control without a number is shown as %q, and the line lacks one: %v", text, w.lacks)
+		}
+		of.forgetRefs()
+		if of.refs.byNum[last] == nil {
+			t.Fatalf("[%d] was shown, and is forgotten", last)
+		}
+		if number() == 0 {
+			t.Fatal("a new element gets no number")
+		}
+	}
+	for len(of.refs.byNum) < 2*MaxRefs { // the agent was shown all of them
+		of.refs.byNum[number()].shown = true
+	}
+	of.forgetRefs()
+	if len(of.refs.byNum) > MaxRefs || len(of.refs.byNum) != len(of.refs.numbers) || of.refs.byNum[of.refs.last] == nil {
+		t.Errorf("there are %d numbers and %d keys", len(of.refs.byNum), len(of.refs.numbers))
+	}
+}

@@ -212,7 +212,9 @@ p.addEventListener("input", () => { o.textContent = " ".repeat(8000) + p.value; 
 	s.page("/more", `<!doctype html><p id=many style="font-size:2px"></p><script>many.innerHTML = "<b>a </b>".repeat(60000)</script>`)
 	s.page("/frames", `<!doctype html><p id=many></p><script>many.innerHTML = "<iframe width=10 height=10></iframe>".repeat(80)</script>`)
 	for _, path := range []string{"/more", "/frames"} {
-		s.goTo(s.url("shop", path))
+		if l := s.goTo(s.url("shop", path)); path == "/frames" && !strings.Contains(l, "limit reached: frames") {
+			t.Errorf("a look at a page of 80 frames does not say that it lacks some:\n%.300s", l)
+		}
 		if k, err := s.seat.Look(s.ctx(), act.LookRequest{At: act.AtPicture}); act.ReasonOf(err) != act.ReasonLimit {
 			t.Errorf("a picture of %s, which was not searched as a whole: %v, %v", path, k, err)
 		}

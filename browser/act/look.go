@@ -1,9 +1,8 @@
 package act
 
 import (
+	"cmp"
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"regexp"
@@ -53,6 +52,7 @@ type line struct {
 	heading bool
 	shows   []showing
 	urls    []string // addresses in the text of the page, without those in values of fields
+	lacks   bool     // whether a control was left out, since there are too many numbers
 }
 
 // showing is a control in a line: what the agent is shown of it.
@@ -90,7 +90,8 @@ func (t eye) see(ctx context.Context, in *ref) (*sight, error) {
 	ctx, cancel := context.WithTimeout(ctx, LookPatience)
 	defer cancel()
 	frames := t.tree()
-	if len(frames) == 0 {
+	all := len(frames)
+	if all == 0 {
 		return nil, errLeft
 	}
 	o := lookOptions{Most: int(LookTime.Milliseconds()), Chars: MaxLook / 2, Refs: MaxRefs, Depth: MaxDepth, Name: 400}
@@ -110,6 +111,9 @@ func (t eye) see(ctx context.Context, in *ref) (*sight, error) {
 	s := &sight{taken: time.Now()}
 	t.mu.Lock()
 	s.commit = t.commits
+	if all >= MaxFrames && len(t.frames) > all {
+		s.cut = "frames"
+	}
 	t.mu.Unlock()
 	seen := map[string]*looked{}
 	present(ctx, t.tab, frames)
@@ -133,10 +137,10 @@ func (t eye) see(ctx context.Context, in *ref) (*sight, error) {
 		if err == nil {
 			seen[f.id] = l
 		} else if errors.Is(err, context.DeadlineExceeded) {
-			s.cut = "time"
+			s.cut = cmp.Or(s.cut, "time")
 		}
 		if time.Now().After(end) {
-			s.cut = "time"
+			s.cut = cmp.Or(s.cut, "time")
 			break
 		}
 	}
@@ -209,7 +213,11 @@ func (t eye) seeFrame(ctx context.Context, f frame, o lookOptions) (*looked, err
 // write adds the lines of a frame, and of the frames in it. t.mu is held.
 func (t eye) write(s *sight, f frame, seen map[string]*looked, within map[string]map[int]frame, view bool, depth int) {
 	l := seen[f.id]
-	if l == nil || depth > 20 {
+	switch {
+	case l == nil:
+		return
+	case depth > 20:
+		s.cut = "depth"
 		return
 	}
 	s.hidden += l.HiddenChars
@@ -222,6 +230,9 @@ func (t eye) write(s *sight, f frame, seen map[string]*looked, within map[string
 	for _, j := range l.Lines {
 		w := line{view: view && j.View == 1, heading: j.Heading > 0}
 		w.text = t.lineOf(&w, f, j.Segs)
+		if w.lacks {
+			s.cut = "controls"
+		}
 		if w.text == "" {
 			continue
 		}
@@ -275,6 +286,7 @@ func (t eye) lineOf(w *line, f frame, segs []any) string {
 		if local := num("n"); local != 0 {
 			n := t.refs.number(refKey{f.id, f.loader, local})
 			if n == 0 {
+				w.lacks = true
 				continue
 			}
 			fmt.Fprintf(&b, "[%d] ", n)
@@ -320,33 +332,8 @@ func (t eye) lineOf(w *line, f frame, segs []any) string {
 	return hide(strings.TrimSpace(b.String()))
 }
 
-// escaped2 returns escaped text that keeps the spaces at its ends.
-func escaped2(text string) string {
-	s := escaped(text)
-	if s == "" {
-		if text != "" {
-			return " "
-		}
-		return ""
-	}
-	if strings.HasPrefix(text, " ") {
-		s = " " + s
-	}
-	if strings.HasSuffix(text, " ") {
-		s += " "
-	}
-	return s
-}
-
 // urls returns an expression that matches the addresses in a text.
 var urls = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`https?://[^\s"<>\\]+`) })
-
-// nonce returns a random mark for text that comes from a page. A page cannot know it.
-func nonce() string {
-	b := make([]byte, 8)
-	_, _ = rand.Read(b) // never fails
-	return hex.EncodeToString(b)
-}
 
 // show notes what the agent is shown. t.mu is held.
 func (t eye) show(lines []line) {
@@ -409,6 +396,7 @@ func (t eye) look(ctx context.Context, q LookRequest) (*Look, error) {
 	if err != nil {
 		return nil, err
 	}
+	t.forgetRefs()
 	s, err := t.see(ctx, in)
 	for range 3 {
 		if !errors.Is(err, errLeft) {

@@ -360,3 +360,26 @@ func (t eye) secretive() bool {
 	defer t.mu.Unlock()
 	return len(t.secret) > 0
 }
+
+// forgetRefs makes room for new numbers if there are as many as allowed. A page that draws
+// itself anew makes new elements without an end. It forgets the numbers that the agent was
+// not shown, and if these are few, the oldest of all.
+func (t eye) forgetRefs() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.refs.byNum) < 2*MaxRefs {
+		return
+	}
+	forget := func(out func(n int, r *ref) bool) {
+		for n, r := range t.refs.byNum {
+			if out(n, r) {
+				delete(t.refs.byNum, n)
+				delete(t.refs.numbers, r.refKey)
+			}
+		}
+	}
+	forget(func(_ int, r *ref) bool { return !r.shown })
+	if len(t.refs.byNum) > MaxRefs {
+		forget(func(n int, _ *ref) bool { return n <= t.refs.last-MaxRefs })
+	}
+}

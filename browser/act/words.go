@@ -2,6 +2,8 @@ package act
 
 import (
 	"cmp"
+	"crypto/rand"
+	"encoding/hex"
 	"net/url"
 	"strconv"
 	"strings"
@@ -136,4 +138,29 @@ func sameAddress(a, b string) bool {
 	y, e2 := url.Parse(b)
 	path := func(u *url.URL) string { return cmp.Or(u.EscapedPath(), "/") }
 	return e1 == nil && e2 == nil && originOf(a) != "" && strings.EqualFold(originOf(a), originOf(b)) && path(x) == path(y) && x.RawQuery == y.RawQuery
+}
+
+// escaped2 returns escaped text that keeps the spaces at its ends.
+func escaped2(text string) string {
+	s := escaped(text)
+	if s == "" {
+		if text != "" {
+			return " "
+		}
+		return ""
+	}
+	if strings.HasPrefix(text, " ") {
+		s = " " + s
+	}
+	if strings.HasSuffix(text, " ") {
+		s += " "
+	}
+	return s
+}
+
+// nonce returns a random mark for text that comes from a page. A page cannot know it.
+func nonce() string {
+	b := make([]byte, 8)
+	_, _ = rand.Read(b) // never fails
+	return hex.EncodeToString(b)
 }
