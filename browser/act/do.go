@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
+	"net/http"
 	"strings"
 	"time"
 
@@ -163,7 +163,7 @@ func (p *plan) navigate(ctx context.Context, s Step, out *Outcome) error {
 	ctx, cancel := context.WithTimeout(ctx, OpenTime)
 	defer cancel()
 	t.mu.Lock()
-	commits, files := t.commits, t.files
+	commits, files, asked := t.commits, t.files, t.requests.lastTop()
 	t.failure, t.opening, t.openID = "", s.URL, ""
 	t.mu.Unlock()
 	abandon(t)
@@ -198,7 +198,13 @@ func (p *plan) navigate(ctx context.Context, s Step, out *Outcome) error {
 		out.Line = "a dialog of the page holds it up"
 		return nil
 	}
-	ended := func() bool { return t.dialog != nil || t.failure != "" || t.files != files }
+	status := 0 // of an answer that is not a page
+	ended := func() bool {
+		if r := t.requests.lastTop(); r.id != asked.id && (r.status == http.StatusNoContent || r.status == http.StatusResetContent) {
+			status = r.status
+		}
+		return t.dialog != nil || t.failure != "" || t.files != files || status != 0
+	}
 	unheld(t, func(most time.Duration) bool { // only until the page is left: a script of the next page may run for long
 		return t.until(ctx, most, func() bool { return t.commits != commits || ended() }) || ctx.Err() != nil || t.over()
 	})
@@ -213,6 +219,8 @@ func (p *plan) navigate(ctx context.Context, s Step, out *Outcome) error {
 		return nil
 	case failure != "" && (!loaded || hand{t}.isError()):
 		return hand{t}.notLoaded(failure)
+	case status != 0 && !loaded:
+		return &Refusal{Reason: ReasonFailed, Message: fmt.Sprintf("the server answered %d and sent no page", status), Next: "look: the tab shows what it showed before", Ran: true}
 	case !came && dialog == nil && !loaded:
 		return &Refusal{Reason: ReasonTimeout, Message: "the server sent no page in time", Next: "look, or open another page", Ran: true}
 	}
@@ -249,12 +257,7 @@ func (t hand) notLoaded(failure string) error {
 func (t hand) lastAsked() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for _, r := range slices.Backward(t.requests.all) {
-		if r.top {
-			return r.url
-		}
-	}
-	return ""
+	return t.requests.lastTop().url
 }
 
 // check clicks a checkbox if it does not have the wanted state, and checks that it has it

@@ -408,3 +408,26 @@ func TestCancelledCallKeepsTheSeat(t *testing.T) {
 	close(let)
 	s.until(act.LookRequest{}, "clicked")
 }
+
+// TestNoContent checks that a step does not wait for a page if the server answers that it
+// sends none.
+func TestNoContent(t *testing.T) {
+	s := open(t)
+	s.page("/", `<!doctype html><title>none</title><p>page`)
+	s.mux.HandleFunc("/none", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
+	s.goTo(s.url("site", "/"))
+	for range 2 {
+		start := time.Now()
+		_, err := s.do(act.Step{Do: act.DoOpen, URL: s.url("site", "/none")})
+		if act.ReasonOf(err) != act.ReasonFailed || !strings.Contains(err.Error(), "the server answered 204 and sent no page; ") {
+			t.Errorf("an answer without a page: %v", err)
+		}
+		if d := time.Since(start); d > act.OpenTime/2 {
+			t.Errorf("the step waited %v for a page", d)
+		}
+	}
+	if l := s.look(act.LookRequest{}); !strings.Contains(l, "page") {
+		t.Errorf("the tab shows\n%s", l)
+	}
+	s.must(act.Step{Do: act.DoReload})
+}

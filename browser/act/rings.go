@@ -3,6 +3,7 @@ package act
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -12,7 +13,7 @@ type rings struct {
 	console  ring[string]
 	errors   int // number of lines of the console that are errors
 	told     int // value of errors that the agent has read last
-	requests ring[requestLine]
+	requests requestRing
 }
 
 // ring keeps the latest entries and drops the older ones.
@@ -41,6 +42,20 @@ func (r *ring[T]) add(v T, most int) *T {
 	}
 	r.all = append(r.all, v)
 	return &r.all[len(r.all)-1]
+}
+
+// requestRing contains the requests of a tab.
+type requestRing struct{ ring[requestLine] }
+
+// lastTop returns the latest request for the document of the tab itself, or the zero
+// requestLine.
+func (r *requestRing) lastTop() requestLine {
+	for _, l := range slices.Backward(r.all) {
+		if l.top {
+			return l
+		}
+	}
+	return requestLine{}
 }
 
 type requestLine struct {
