@@ -60,7 +60,7 @@ func (i *Issuer) Tenant(claims map[string]any) (tenant, why string) {
 		return "", fmt.Sprintf("no tenant has the value of its claim %s", i.claim)
 	}
 	for _, c := range i.chosen {
-		// A condition that cannot be evaluated does not hold, and no condition behind it is
+		// A condition that cannot be evaluated does not hold, and no condition after it is
 		// evaluated: a later condition may be meant for tokens for which this one does not
 		// hold.
 		holds, err := c.when.Holds(claims)

@@ -14,7 +14,7 @@ type egressMatch struct {
 	ports    []uint16
 	methods  []string
 	paths    []glob
-	folded   []glob // the paths in small letters, for rules that deny
+	folded   []glob // the paths in lower case, for rules that deny
 	all      bool   // every request fits: neither methods nor paths narrow the rule
 	invalid  bool   // the rule cannot be read: it allows nothing and denies everything
 	allow    string // name of the rule in a verdict; deny is the name under Deny
@@ -267,7 +267,7 @@ func vaguePath(s string) bool {
 }
 
 // fold returns a path that is not vague in the form in which lenient servers compare it: in
-// small letters, with escapes decoded.
+// lower-case letters, with escapes decoded.
 func fold(s string) string {
 	s = strings.ToLower(s)
 	if !strings.Contains(s, "%") {

@@ -184,7 +184,7 @@ func anyFlag(flags []element, words []word) proof {
 				if !operands {
 					return must
 				}
-				sure = may // it is behind a --, which most programs take for the end of options
+				sure = may // it follows a --, which most programs take for the end of options
 			case w.sure == shell.Exact && e.hides(w.text), w.sure > shell.Home && e.may(w.text):
 				sure = may
 			}

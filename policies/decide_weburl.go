@@ -61,7 +61,7 @@ func webURL(text string) (_ string, ok bool) {
 	if scheme = strings.ToLower(scheme); !found || scheme != "http" && scheme != "https" {
 		return "", false
 	}
-	end := strings.IndexAny(rest, "?#") // a backslash behind this place stays a backslash
+	end := strings.IndexAny(rest, "?#") // a backslash after this place stays a backslash
 	if end < 0 {
 		end = len(rest)
 	}

@@ -63,7 +63,7 @@ func (e element) names(program string) bool {
 	})
 }
 
-// open reports whether the words behind the program may be, or contain, any option.
+// open reports whether the words after the program may be, or contain, any option.
 func (g glob) open() bool {
 	for _, e := range g.elements[1:] {
 		if e.any || slices.ContainsFunc(e.choice, func(c string) bool { return strings.HasPrefix(c, "*") || c == "-*" || c == "--*" }) {

@@ -7,7 +7,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// maxExtends bounds how many profiles a profile may extend, one behind the other: nobody
+// maxExtends bounds how many profiles a profile may extend, one after the other: nobody
 // reads more of them in order to find out what the last one grants.
 const maxExtends = 8
 
@@ -22,7 +22,7 @@ type heir struct {
 	d     *profileDecoder
 	o     object                // mapping of profiles
 	whole map[string]*yaml.Node // profiles with everything that they inherit
-	depth map[string]int        // how many profiles a profile extends, one behind the other
+	depth map[string]int        // how many profiles a profile extends, one after the other
 	path  []string              // names of the profiles that are being read
 }
 
@@ -62,7 +62,7 @@ func (h *heir) inherit(name string, n *yaml.Node) *yaml.Node {
 	h.path = path[:len(path)-1]
 	h.depth[name] = h.depth[parent] + 1
 	if h.depth[name] > maxExtends {
-		h.d.Fault(at, "write out what is granted", "profile %s extends more than %d others, one behind the other", name, maxExtends)
+		h.d.Fault(at, "write out what is granted", "profile %s extends more than %d others, one after the other", name, maxExtends)
 		return n
 	}
 	return takeOver(n, over)

@@ -216,7 +216,7 @@ func TestNetworkFaults(t *testing.T) {
 		{"trace", header(`secret: github, host: api.example, methods: TRACE, header: A, value: ` + token), 4, 136, "the answer to TRACE repeats the header, so no secret is added to it", ""},
 
 		{"no secrets", secrets("{}"), 3, 10, "secrets must not be empty", "GITHUB_TOKEN"},
-		{"name of a secret", secrets("{Git Hub: {env: A}}"), 3, 11, `"Git Hub" cannot be the name of a secret`, "small letters"},
+		{"name of a secret", secrets("{Git Hub: {env: A}}"), 3, 11, `"Git Hub" cannot be the name of a secret`, "lower-case letters"},
 		{"the secret itself", secrets("{github: ghp_123}"), 3, 19, "secret github must be a mapping, not a text", "never what it is"},
 		{"no place", secrets("{github: {}}"), 3, 19, "secret github has no place", "{env: VARIABLE}"},
 		{"two places", secrets("{github: {env: A, file: /a}}"), 3, 28, "secret github has more than one place", "keep one"},

@@ -39,7 +39,7 @@ func (d *netDecoder) target(n *yaml.Node, key, s string) (string, uint16) {
 	return m.String(), port
 }
 
-// cutScheme returns the part of a URL behind its scheme.
+// cutScheme returns the part of a URL after its scheme.
 func cutScheme(s string) (string, bool) {
 	_, rest, ok := strings.Cut(s, "://")
 	return rest, ok

@@ -64,7 +64,7 @@ func TestFaults(t *testing.T) {
 		{"version as text", "version: '1'\nprofiles: {a: {}}\n", 1, 10, `version must be 1, not "1"`, ""},
 		{"no profiles", "version: 1\n", 1, 1, "the policy has no profiles", "offline"},
 		{"empty profiles", "version: 1\nprofiles: {}\n", 2, 11, "profiles must not be empty", "at least one"},
-		{"profile name", "version: 1\nprofiles: {A b: {}}\n", 2, 12, `"A b" cannot be the name of a profile`, "small letters"},
+		{"profile name", "version: 1\nprofiles: {A b: {}}\n", 2, 12, `"A b" cannot be the name of a profile`, "lower-case letters"},
 		{"no default of two", "version: 1\nprofiles: {a: {}, b: {}}\n", 1, 1, "there are 2 profiles and defaults names none of them", "defaults"},
 		{"unknown default", "version: 1\ndefaults: {profile: offlin}\nprofiles: {offline: {}}\n", 2, 21, `profile "offlin" does not exist`, `did you mean "offline"?`},
 		{"unknown key", profile("limit: {}"), 3, 7, `profile a has no key "limit"`, `did you mean "limits"?`},
@@ -134,7 +134,7 @@ func TestFaults(t *testing.T) {
 		{"require twice", profile("require: [pids, pids]"), 3, 23, "require names pids twice", ""},
 
 		{"rule without id", rules("{match: {tool: Bash}, decision: allow}"), 8, 5, "the rule has no id", "id:"},
-		{"bad id", rules("{id: No Push, match: {tool: Bash}, decision: allow}"), 8, 10, `"No Push" cannot be the id of a rule`, "small letters"},
+		{"bad id", rules("{id: No Push, match: {tool: Bash}, decision: allow}"), 8, 10, `"No Push" cannot be the id of a rule`, "lower-case letters"},
 		{"reserved id", rules("{id: default, match: {tool: Bash}, decision: allow}"), 8, 10, `"default" is reserved for decisions that no rule made`, ""},
 		{"same id", rules("{id: a, match: {tool: Bash}, decision: allow}\n  - {id: a, match: {tool: Bash}, decision: ask}"), 9, 5, "the id a is taken by the rule on line 8", ""},
 		{"no match", rules("{id: a, decision: allow}"), 8, 5, "the rule has no match", `tool: "*"`},

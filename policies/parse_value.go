@@ -154,7 +154,7 @@ const namePattern = `^[a-z0-9][a-z0-9._-]{0,63}$`
 var nameStart = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z0-9][a-z0-9._-]*$`) })
 
 // NameShape describes the names that IsName accepts.
-const NameShape = "use small letters, digits, dots, hyphens and underscores, 64 at most"
+const NameShape = "use lower-case letters, digits, dots, hyphens and underscores, 64 at most"
 
 // IsName reports whether a text can be the name of a profile, a secret, a tenant or a
 // place, or the id of a rule.

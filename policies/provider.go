@@ -63,7 +63,7 @@ func (p *Provider) Person(claims map[string]any) (who Person, why string) {
 	}
 	for _, m := range p.people {
 		// As in Issuer.Tenant: a condition that cannot be evaluated does not hold, and no
-		// condition behind it is evaluated.
+		// condition after it is evaluated.
 		holds, err := m.when.Holds(claims)
 		if err != nil {
 			return who, fmt.Sprintf("the condition %q cannot be evaluated: %v", Clip(m.when.String(), 100), err)

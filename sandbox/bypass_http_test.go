@@ -19,7 +19,7 @@ func bypassHTTP() []bypass {
 	const only, admin = "the profile allows only some requests", "/admin"
 	list := []bypass{
 		{name: "a method that no rule allows", act: on(request("DELETE", j, "/v1/x"), "DELETE"), says: only},
-		{name: "a method in small letters", act: on(request("delete", j, "/v1/x"), "delete"), says: only},
+		{name: "a method in lower case", act: on(request("delete", j, "/v1/x"), "delete"), says: only},
 		{name: "a path that no rule allows", act: on(get(j, admin), admin), says: only},
 		{name: "a request for another host on an allowed connection", act: asks("allowed.example:80", get("denied.example", "/"), "denied.example"), says: "its Host header names denied.example"},
 		{name: "a request for another port in Host", act: asks("allowed.example:80", get("allowed.example:22", "/"), ":22"), says: "its Host header names allowed.example:22"},

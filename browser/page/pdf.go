@@ -213,7 +213,7 @@ func pageText(page pdf.Page, most int) (text string, err error) {
 
 // typeset undoes what typesetting did to the words: it replaces letters that are drawn as
 // one, and bullets of fonts that have no name for them, and joins words that are cut at the
-// end of a line. A word is joined if both halves are small letters. It keeps its hyphen if
+// end of a line. A word is joined if both halves are in lower case. It keeps its hyphen if
 // the page writes it with the hyphen elsewhere.
 func typeset(text string) string {
 	text = bullet().ReplaceAllString(ligatures.Replace(text), "${1}• ")

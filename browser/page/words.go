@@ -33,7 +33,7 @@ var furnitureParts = []string{
 }
 
 // wordsOf cuts the class and the id of an element into words, at hyphens and other signs
-// and where small letters are followed by a capital, and calls use with each word until use
+// and where lower-case letters are followed by a capital, and calls use with each word until use
 // returns true.
 func wordsOf(n *html.Node, use func(word string) bool) bool {
 	for _, s := range []string{attr(n, "class"), attr(n, "id"), attr(n, "data-component"), attr(n, "data-module"), attr(n, "itemprop")} {

@@ -12,7 +12,7 @@ import (
 // logging contains the flags for what a server logs on standard error. The zero value logs
 // warnings and errors as text.
 type logging struct {
-	level  string // name of the slog level in small letters; empty means the default
+	level  string // name of the slog level in lower case; empty means the default
 	format string
 }
 

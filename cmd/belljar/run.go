@@ -53,7 +53,7 @@ Exit status: that of the command; 128+n if signal n ended it; 124 if its
 time was up; 125 if belljar could not run it.`,
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return &statusError{code: exitRun, err: errors.New("run: no command; write it behind --, as in `belljar run -- make test`")}
+				return &statusError{code: exitRun, err: errors.New("run: no command; write it after --, as in `belljar run -- make test`")}
 			}
 			return nil
 		},

@@ -57,7 +57,7 @@ func (a *newEntry) add(c *cobra.Command, name string, argv []string) error {
 	d := config.Draft{Name: name, Cwd: a.cwd, URL: a.url}
 	switch {
 	case (a.url == "") == (len(argv) == 0):
-		return misused(c, "give either a COMMAND behind --, or --url")
+		return misused(c, "give either a COMMAND after --, or --url")
 	case a.url == "" && (len(a.headers) > 0 || a.sse):
 		return misused(c, "--header and --sse are for a remote server, with --url")
 	case a.url != "" && (len(a.env) > 0 || a.cwd != ""):

@@ -259,7 +259,7 @@ func (s *Set) log(r Ran) {
 // CheckEvent returns an error if name is not a valid name of an event.
 func CheckEvent(name string) error {
 	if !isEvent(name) {
-		return fmt.Errorf("event %.80q: want small letters, digits, dashes and underscores, for example tool_use", name)
+		return fmt.Errorf("event %.80q: want lower-case letters, digits, dashes and underscores, for example tool_use", name)
 	}
 	return nil
 }

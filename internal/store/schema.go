@@ -12,7 +12,7 @@ import (
 // Schema defines the tables of one room, its domain. Each domain has its own version, so
 // rooms change independently. Names of tables begin with the name of the domain.
 type Schema struct {
-	Name string // name of the domain, in small letters
+	Name string // name of the domain, in lower case
 	// Steps[n] is the SQL that changes the tables from version n to n+1. A released step
 	// never changes; new steps are appended.
 	Steps []string
@@ -30,7 +30,7 @@ var domainName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompil
 // schema has no valid name or no steps.
 func (s *Store) Tables(schema Schema) *Tables {
 	if !domainName().MatchString(schema.Name) || schema.Name == "state" || len(schema.Steps) == 0 {
-		panic(fmt.Sprintf("state: the schema %q needs a name in small letters, and steps", schema.Name))
+		panic(fmt.Sprintf("state: the schema %q needs a name in lower case, and steps", schema.Name))
 	}
 	return &Tables{store: s, schema: schema}
 }

@@ -221,7 +221,7 @@ func (s *shells) read(t task, at int64, ended bool, r reading) (part, error) {
 	return p, nil
 }
 
-// shown moves the job's cursor behind the part that a result shows. If the result is lost,
+// shown moves the job's cursor to the end of the part that a result shows. If the result is lost,
 // the cursor goes back: later output may then be shown twice, but no output is missed.
 func (s *shells) shown(ctx context.Context, t task, p part, in *mcp.Result) error {
 	if p.next == t.Cursor {

@@ -17,7 +17,7 @@ import (
 	"belljar.dev/internal/order"
 )
 
-// Cursor is the place of a record in a log. The zero value is the place behind the last one.
+// Cursor is the place of a record in a log. The zero value is the place after the last one.
 type Cursor struct {
 	Seq    uint64
 	Offset int64 // offset of the record's line in its file, in bytes

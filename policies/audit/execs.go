@@ -40,7 +40,7 @@ func (b *body) execs(level policies.AuditLevel, all []Exec, more int) {
 }
 
 // words returns the words of an argv without secrets. An option can show what the word
-// behind it is: the word behind --password is a password.
+// after it is: the word after --password is a password.
 func (r *redactor) words(argv []string) []string {
 	words := make([]string, len(argv))
 	for i, w := range argv {

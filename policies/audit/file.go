@@ -176,7 +176,7 @@ var kinds = func() map[string]Kind {
 	return all
 }()
 
-// tail is the end of a file: its last record, and where that record ends. Bytes behind that
+// tail is the end of a file: its last record, and where that record ends. Bytes after that
 // place belong to a record that was cut.
 type tail struct {
 	last line // zero for a file without a record
@@ -220,7 +220,7 @@ func firstLine(path string) (line, error) {
 	if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, io.EOF) {
 		return line{}, fmt.Errorf("read %s: %w", path, err)
 	}
-	// Only the beginning counts, and the closing brace may be behind the bytes that were
+	// Only the beginning counts, and the closing brace may be after the bytes that were
 	// read.
 	l, err := parseLine(append(text[:n], '}'))
 	if err != nil {

@@ -5,8 +5,8 @@ import "strings"
 // token is how secrets of one kind begin, and which bytes follow.
 type token struct {
 	name, prefix string
-	least        int               // least number of bytes behind the prefix
-	of           func(c byte) bool // reports whether a byte can be behind the prefix
+	least        int               // least number of bytes after the prefix
+	of           func(c byte) bool // reports whether a byte can follow the prefix
 	keep         bool              // the prefix is not secret and stays
 }
 

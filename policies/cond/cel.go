@@ -220,7 +220,7 @@ func faults(issues *cel.Issues, a Args) []Fault {
 		f := Fault{Line: max(e.Location.Line(), 1), Col: max(e.Location.Column(), 0) + 1, Message: oneLine(e.Message)}
 		if m := noField().FindStringSubmatch(f.Message); m != nil {
 			f.Message, f.Name, f.Known = fmt.Sprintf("the tool has no argument %q", m[1]), m[1], a.names()
-			f.Col++ // behind the dot
+			f.Col++ // after the dot
 		} else if m := noVariable().FindStringSubmatch(f.Message); m != nil {
 			f.Message, f.Name, f.Known = fmt.Sprintf("%q does not exist", m[1]), m[1], known()
 		} else if m := noOverload().FindStringSubmatch(f.Message); m != nil {

@@ -97,7 +97,7 @@ type interpreter struct {
 	grammar
 	inline string   // short options with which a program text is on the command line, or is read from the input
 	long   wordList // long options of the same kind
-	last   string   // the short option that is the last one: the words behind it are the program's own
+	last   string   // the short option that is the last one: the words after it are the program's own
 	module wordList // values of last that only name a module of the language
 	file   string   // short options that name the files that the interpreter runs
 	all    bool     // it reads commands, whatever its arguments are
@@ -187,7 +187,7 @@ func (n interpreter) doubt(words []Word) string {
 	return n.operands(nil, file)
 }
 
-// operands returns the doubt about the words behind the options.
+// operands returns the doubt about the words after the options.
 func (n interpreter) operands(words []Word, file bool) string {
 	switch {
 	case n.all:

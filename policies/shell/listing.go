@@ -161,7 +161,7 @@ func (r *listing) bound(p *syntax.ParamExp) (string, bool) {
 var unknown = Word{Certainty: Any}
 
 // local reports whether only the shell sees a variable with that name unless it is
-// exported. By custom, these are names in small letters, except the variables of proxies
+// exported. By custom, these are names in lower case, except the variables of proxies
 // and of npm.
 func local(name string) bool {
 	return name != "" && strings.ToLower(name) == name && !strings.Contains(name, "proxy") && !strings.HasPrefix(name, "npm_")

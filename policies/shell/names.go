@@ -42,8 +42,8 @@ var projects = map[string]wordList{
 }
 
 // Names lists what the words of a script may name. It does not know the options of
-// programs: each word may be the name of a file, and so may the text behind an = or an @ in
-// a word, and the text behind a short option.
+// programs: each word may be the name of a file, and so may the text after an = or an @ in
+// a word, and the text after a short option.
 func (s Script) Names() Names {
 	n := Names{Dirs: []string{""}}
 	literal := func(c Command) bool {

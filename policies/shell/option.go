@@ -11,8 +11,8 @@ type grammar struct {
 	flags    string   // short options without a value
 	values   string   // short options with a value: the rest of the word, or the next word
 	attached string   // short options with the rest of the word, if any, as a value
-	long     wordList // long options without a value, or with a value only behind a =
-	valued   wordList // long options with a value behind a = or in the next word
+	long     wordList // long options without a value, or with a value only after a =
+	valued   wordList // long options with a value after a = or in the next word
 	plus     string   // short options that may begin with + as well
 }
 

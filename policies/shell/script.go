@@ -10,7 +10,7 @@ type Script struct {
 
 	// Sets are the variables that the script sets for all following commands, for example
 	// by "PATH=..." on a line of its own or by export. A name that is only known when the
-	// script runs is "". Names in small letters that only the shell itself can see, such as
+	// script runs is "". Names in lower case that only the shell itself can see, such as
 	// those of most loops, are left out.
 	Sets []string
 

@@ -82,7 +82,7 @@ func quietSed(text string) bool {
 		for i < len(text) && strings.IndexByte(" \t\n;}", text[i]) >= 0 {
 			i++
 		}
-		// A text directly behind a command, without a separator, would be an argument of
+		// A text directly after a command, without a separator, would be an argument of
 		// the command.
 	}
 	return true

@@ -102,7 +102,7 @@ func (r *reader) compound(c syntax.Command) {
 		}
 		if call, ok := leftmost(c.Stmt).Cmd.(*syntax.CallExpr); ok && len(call.Args) > 1 && len(call.Assigns) == 0 && call.Args[0].Lit() == "--" {
 			call.Args = call.Args[1:]
-			// A word behind the -- may be a variable or a keyword, which the parser took
+			// A word after the -- may be a variable or a keyword, which the parser took
 			// for ordinary words.
 			r.opaque("it contains a time command of an unusual form", offset(c.Pos()), offset(c.End()), c.Pos().Line())
 		}
@@ -113,7 +113,7 @@ func (r *reader) compound(c syntax.Command) {
 			r.setsAt(c.Name.Lit(), unknown, offset(c.Pos()), offset(c.End()), c.Pos().Line())
 		}
 		// In bash only a compound command has a name. The parser takes the first word of
-		// some other commands for a name, and the words behind it for variables.
+		// some other commands for a name, and the words after it for variables.
 		switch c2 := leftmost(c.Stmt).Cmd.(type) {
 		case *syntax.CallExpr:
 			variable := func(w *syntax.Word) bool {
@@ -138,7 +138,7 @@ func (r *reader) compound(c syntax.Command) {
 	}
 }
 
-// behind returns the statement behind a pipe. There bash reads time as the name of a
+// behind returns the statement after a pipe. There bash reads time as the name of a
 // program, which has options of its own, and not as a keyword.
 func behind(s *syntax.Stmt, pipe bool) *syntax.Stmt {
 	c, ok := s.Cmd.(*syntax.TimeClause)

@@ -173,7 +173,7 @@ func word(cells []cell) Word {
 			unsure(Any)
 			w.Glob = true
 		case c.kind == bare && c.c == '~' && i == 0:
-			// The word is Home if nothing else in it is unknown; the bytes behind the ~ are
+			// The word is Home if nothing else in it is unknown; the bytes after the ~ are
 			// known then.
 			w.Certainty = max(w.Certainty, Home)
 			b.WriteByte(c.c)

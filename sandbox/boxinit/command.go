@@ -229,7 +229,7 @@ func bareGiven(flags uint32) int {
 	return 3
 }
 
-// bareSkip returns the place behind the string that begins at the place at.
+// bareSkip returns the place after the string that begins at the place at.
 //
 //go:norace
 //go:nocheckptr
@@ -426,7 +426,7 @@ func bareEnd(c *bareCommand, what Op, pid uintptr, status int32, usage *syscall.
 }
 
 // bareLastDir reads what the command's shell reported as its last directory, into the place
-// behind a reply. Only the command and what it started have the other end: each command is
+// after a reply. Only the command and what it started have the other end: each command is
 // in a domain or a namespace of its own, where no other command can open its descriptors.
 // The command can write what it likes there, since it chooses the directory of the next
 // command anyway.

@@ -26,7 +26,7 @@ const (
 // Go runtime. Nothing is copied: all inits and the supervisor share the pages of one file.
 //
 // The page contains an ELF header (elf(5)), the code of loader, and its table: the
-// arguments of mmap(2) for every part of the program, the memory behind its data that must
+// arguments of mmap(2) for every part of the program, the memory after its data that must
 // be zeroed, and the address to jump to.
 func Image(exe *os.File) ([]byte, error) {
 	head, parts, err := readParts(exe)

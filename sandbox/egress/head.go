@@ -152,7 +152,7 @@ func (h head) values(name string) []string {
 	return values
 }
 
-// options returns the members of the comma-separated headers of a name, in small letters
+// options returns the members of the comma-separated headers of a name, in lower case
 // (RFC 9110, 5.6.1).
 func (h head) options(name string) []string {
 	var all []string

@@ -259,7 +259,7 @@ func smuggling(host string) map[string]struct {
 		"a bare CR in the target":      {"GET /x\rHost:evil.example HTTP/1.1\r\n" + h + "\r\n", 400, nil},
 		"HTTP/1.2":                     {"GET /x HTTP/1.2\r\n" + h + "\r\n", 400, nil},
 		"HTTP/2.0":                     {"GET /x HTTP/2.0\r\n" + h + "\r\n", 400, nil},
-		"http in small letters":        {"GET /x http/1.1\r\n" + h + "\r\n", 400, nil},
+		"http in lower case":           {"GET /x http/1.1\r\n" + h + "\r\n", 400, nil},
 		"a version and more":           {"GET /x HTTP/1.1 \r\n" + h + "\r\n", 400, nil},
 		"an escape of nothing":         {"GET /%zz HTTP/1.1\r\n" + h + "\r\n", 400, nil},
 		"Connection that drops Host":   {"GET /x HTTP/1.1\r\n" + h + "Connection: host\r\n\r\n", 400, nil},

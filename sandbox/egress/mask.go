@@ -33,7 +33,7 @@ type mask struct {
 
 // form is one text that gives a value away.
 type form struct {
-	text  string // in small letters, because the case of letters changes in names of headers
+	text  string // in lower case, because the case of letters changes in names of headers
 	blank string // bytes that may stand between the characters of text
 }
 

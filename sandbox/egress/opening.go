@@ -27,7 +27,7 @@ const blanks = " \t\v\f\r\x1c\x1d\x1e\x1f"
 // openingOf returns the protocol with which a client's first bytes begin. Bytes that a
 // lenient server could take for TLS or HTTP count as TLS or HTTP, so that the strict
 // readers see them and refuse them: a record of another type before the ClientHello, a
-// method in small letters, odd blanks, empty lines before the request.
+// method in lower case, odd blanks, empty lines before the request.
 func openingOf(first []byte) opening {
 	if len(first) == 0 {
 		return openingUnknown

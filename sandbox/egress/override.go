@@ -54,7 +54,7 @@ func overrides(name string) bool {
 func sameHeader(a, b string) bool { return plainName(a) == plainName(b) }
 
 // plainName returns a name as it is read by servers that make variables of headers (RFC
-// 3875, 4.1.18): in small letters, with a hyphen for every character that is neither a
+// 3875, 4.1.18): in lower case, with a hyphen for every character that is neither a
 // letter nor a digit.
 func plainName(name string) string {
 	b := []byte(lower(name))

@@ -155,7 +155,7 @@ var nameForm = sync.OnceValue(func() *regexp.Regexp {
 // CheckName returns what is wrong with a name of an image.
 func CheckName(name string) error {
 	if len(name) > maxNameOf || !nameForm().MatchString(name) {
-		return fmt.Errorf("image name %.80q: a name is up to %d small letters and digits, with single dots, dashes, slashes and underscores between them and perhaps a tag, for example debian or tools/go:1.26", name, maxNameOf)
+		return fmt.Errorf("image name %.80q: a name is up to %d lower-case letters and digits, with single dots, dashes, slashes and underscores between them and perhaps a tag, for example debian or tools/go:1.26", name, maxNameOf)
 	}
 	return nil
 }

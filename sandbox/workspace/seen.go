@@ -13,7 +13,7 @@ import (
 
 // seenName is the file that lists the paths which the set changed while the base had them,
 // one path on each line, in base64. After Apply itself has removed a file, a line with its
-// path behind a "-" is added. If another path of the list is missing from the base, a
+// path after a "-" is added. If another path of the list is missing from the base, a
 // person deleted it.
 //
 // The layers do not show this. A file that was copied up has an attribute for it, but a
@@ -46,7 +46,7 @@ func (h *held) readSeen() (map[string]bool, error) {
 	return seen, nil
 }
 
-// addSeen adds paths to the record seenName, each behind prefix. If that fails, or the
+// addSeen adds paths to the record seenName, each after prefix. If that fails, or the
 // record has its maximum length, such a file counts as added later.
 func (h *held) addSeen(prefix string, paths []string) {
 	if len(paths) == 0 {

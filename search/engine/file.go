@@ -57,7 +57,7 @@ func (r *reader) identity(e *Engine, f fields) {
 	if n := v["name"]; n == nil {
 		r.Fault(f.node, "start the file with name:", "the engine has no name")
 	} else if e.Name = r.text(n, "name"); !engineName().MatchString(e.Name) {
-		r.Fault(n, "use small letters, digits, dots, hyphens and underscores, 32 at most", "%q cannot be the name of an engine", e.Name)
+		r.Fault(n, "use lower-case letters, digits, dots, hyphens and underscores, 32 at most", "%q cannot be the name of an engine", e.Name)
 	}
 	for key, to := range map[string]*string{"about": &e.About, "family": &e.Family} {
 		if v[key] != nil {
