@@ -339,6 +339,20 @@ func TestRulesFromElsewhere(t *testing.T) {
 		if v := tt.e.Request(h, 443, "GET", "/"); v.Allowed != tt.want {
 			t.Errorf("%s: got %+v, want %v", name, v, tt.want)
 		}
+		if got := tt.e.Names(h); got != tt.want {
+			t.Errorf("%s: its name may be resolved: got %v, want %v", name, got, tt.want)
+		}
+	}
+}
+
+// The reason of a refusal because of a vague path names what makes it vague.
+func TestReasonOfVaguePath(t *testing.T) {
+	e := policytest.Egress(t, `{mode: proxy, allow: [{host: api.example, paths: ["/wiki/*"]}]}`)
+	for _, path := range []string{"/wiki/M%C3%BCnchen", "/wiki/München"} {
+		v := e.Request(host(t, "api.example"), 80, "GET", path)
+		if v.Allowed || !strings.Contains(v.Reason, "a rule with paths other than /** never allows it") || !strings.Contains(v.Reason, "a character beyond ASCII (escaped or not)") {
+			t.Errorf("%s: got %+v", path, v)
+		}
 	}
 }
 

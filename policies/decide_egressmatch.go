@@ -14,12 +14,12 @@ type egressMatch struct {
 	ports    []uint16
 	methods  []string
 	paths    []glob
-	folded   []glob // the paths in lower case, for rules that deny
-	all      bool   // every request fits: neither methods nor paths narrow the rule
+	folded   []glob // the paths in the form of fold, for rules that deny
+	all      bool   // every request fits: neither methods nor paths narrow the rule, or it is invalid
 	invalid  bool   // the rule cannot be read: it allows nothing and denies everything
 	allow    string // name of the rule in a verdict; deny is the name under Deny
 	deny     string
-	requests string // the requests that the rule names, for a reason
+	requests string // methods and paths of the rule in words, for EgressVerdict.Reason
 }
 
 // hostMatch is the host of a rule.
@@ -36,7 +36,7 @@ func compileHost(s string) (hostMatch, error) {
 	case s == "*":
 		return hostMatch{every: true}, nil
 	case strings.Contains(name, "*"):
-		return hostMatch{}, errors.New(`a star stands alone or before a whole name; write "*.name" for all names below a name, or "*" for every public name`)
+		return hostMatch{}, errors.New(`a star stands alone or before a whole name; write "*.name" for all names below a name, or "*" for every host; under allow it is every public name only`)
 	}
 	h, err := ParseHost(name)
 	switch {
@@ -90,7 +90,9 @@ func (m hostMatch) overlaps(o hostMatch) bool {
 		if o.every {
 			other = m
 		}
-		return other.below != "" || other.every || other.host.Public()
+		// "*" allows public names only. A domain below which no name is public is one of
+		// ownNames or below one, so any name below it shows whether there is one.
+		return other.every || other.host.Public() || other.below != "" && Host{name: "x" + other.below}.Public()
 	case m.below != "" && o.below != "":
 		return strings.HasSuffix(m.below, o.below) || strings.HasSuffix(o.below, m.below)
 	case m.below != "":
@@ -136,19 +138,22 @@ func compileEgress(host string, ports []uint16, methods, paths []string) *egress
 	var err error
 	m.host, err = compileHost(host)
 	m.invalid = err != nil
-	every := len(paths) == 0
+	anyPath := len(paths) == 0
 	for _, p := range paths {
 		g, folded, err := compileRequestPath(p)
 		m.invalid = m.invalid || err != nil
 		m.paths, m.folded = append(m.paths, g), append(m.folded, folded)
-		every = every || g.everything()
+		anyPath = anyPath || g.everything()
 	}
-	if every {
+	if m.invalid {
+		m.host = hostMatch{} // fits no host, so the rule also makes no name resolvable
+	}
+	if anyPath {
 		m.paths, m.folded = nil, nil
 	}
-	m.all = m.invalid || every && len(methods) == 0
+	m.all = m.invalid || anyPath && len(methods) == 0
 	m.requests = strings.Join(methods, ", ")
-	if !every {
+	if !anyPath {
 		m.requests = cmp.Or(m.requests, "any method") + " of " + strings.Join(paths, ", ")
 	}
 	m.requests = Clip(m.requests, maxPart)
@@ -216,7 +221,7 @@ func (p requestPath) doubt() string {
 	if !p.vague {
 		return ""
 	}
-	return "; servers read its path in different ways: write it without escaped letters, dots or slashes, //, /./, /../, backslashes and semicolons"
+	return "; servers read this path in different ways, so a rule with paths other than /** never allows it and always denies it: it contains a character beyond ASCII (escaped or not), a blank, an escape that is not valid or is of a letter, a digit or one of -._~/\\;?#%, //, /./, /../, a backslash or a semicolon"
 }
 
 // compileRequestPath makes the globs over the segments of a request's path: as the rule has
@@ -230,11 +235,11 @@ func compileRequestPath(s string) (g, folded glob, err error) {
 		return g, folded, err
 	}
 	// The text between the stars and braces must be something that a path can contain,
-	// otherwise the rule would never match. And it must not contain an escaped star or
-	// brace, which would be unescaped in the folded path.
+	// otherwise the rule would never match. And it must not contain an escaped star,
+	// brace or comma, which would be a sign of the pattern in the folded path.
 	fixed := strings.NewReplacer("**", "x", "*", "x", "{", "", "}", "", ",", "").Replace(s)
 	if vaguePath(fixed) || strings.ContainsAny(fold(fixed), "*{},") {
-		return g, folded, errors.New("it is not certain that a path of a request can look like that: blanks and the like are escaped in it, for example as %20, and letters, digits, dots, slashes, stars and braces are not")
+		return g, folded, errors.New(`no path of a request surely looks like that: write blanks and quotes as escapes, for example %20, and letters, digits and - _ ~ . / without an escape; a comma, a star or a brace cannot be escaped; characters beyond ASCII and ; ? # \ % cannot be written, escaped or not, nor can //, /./ and /../`)
 	}
 	folded, err = compilePath(fold(s))
 	return g, folded, err
@@ -266,8 +271,8 @@ func vaguePath(s string) bool {
 	return false
 }
 
-// fold returns a path that is not vague in the form in which lenient servers compare it: in
-// lower-case letters, with escapes decoded.
+// fold returns the form in which lenient servers compare a path: in lower case, with
+// escapes decoded. The path must not be vague.
 func fold(s string) string {
 	s = strings.ToLower(s)
 	if !strings.Contains(s, "%") {
@@ -285,10 +290,11 @@ func fold(s string) string {
 	return b.String()
 }
 
-// safeEscape reports whether an escape means the same to every server. The byte
-// must need the escape, which letters and digits do not, and it must not separate
-// parts of a path. Bytes beyond ASCII are not safe either: some servers read
-// %C0%AE or %EF%BC%8F as a dot or a slash.
+// safeEscape reports whether an escape means the same to every server. The byte must not be
+// an unreserved character (a letter, a digit or one of -._~; RFC 3986, 2.3), because some
+// servers decode these before they compare paths. It must not be one at which servers cut a
+// path, or a percent sign, with which some decode it a second time. Bytes beyond ASCII are
+// not safe either: some servers read %C0%AE or %EF%BC%8F as a dot or a slash.
 func safeEscape(high, low byte) bool {
 	h, l := unhex(high), unhex(low)
 	if h < 0 || l < 0 {
