@@ -16,7 +16,9 @@ func (d *policyDecoder) audit(n *yaml.Node) Audit {
 		return a
 	}
 	if v := o.get("level"); v != nil {
-		a.Level = AuditLevel(max(0, d.word(v, "level", auditLevels...)))
+		if i := d.word(v, "level", auditLevels...); i >= 0 {
+			a.Level = AuditLevel(i)
+		}
 	}
 	if v := o.get("required"); v != nil {
 		a.Required = d.truth(v, "required")
@@ -36,7 +38,7 @@ func (d *policyDecoder) audit(n *yaml.Node) Audit {
 		if value, ok := d.count(v, "rotate", 1<<40, true); ok {
 			a.Rotate = value
 			if value < 64<<10 {
-				d.Fault(v, "write at least 64KiB", "rotate is %d bytes, less than a full file can have", value)
+				d.Fault(v, "write at least 64KiB", "rotate is %d bytes, less than the size at which a file of the log may be rotated", value)
 			}
 		}
 	}
