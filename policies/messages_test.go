@@ -77,6 +77,7 @@ var unseen = map[string]string{
 	"the environment of its box":                  "of a variable that policies do not take",
 	"look at %s":                                  "of a disk that fails",
 	"%s belongs to another user":                  "only root could make such a file; TestOnHostIsOurs does",
+	"root is not the user of this server":         "caller_test.go makes such a caller",
 	"a hook was left out":                         "for the log",
 	"a hook failed":                               "for the log",
 	"a hook refused":                              "for the log",

@@ -24,7 +24,7 @@ type peer struct {
 // callerKey is the key for the caller of a request in its context.
 type callerKey struct{}
 
-// withCaller adds the process that connected to the context.
+// withCaller returns a context that contains the process which opened the connection.
 func withCaller(ctx context.Context, c net.Conn) context.Context {
 	return context.WithValue(ctx, callerKey{}, callerOf(c))
 }
@@ -48,17 +48,26 @@ func callerOf(c net.Conn) peer {
 		who = peer{uid: cred.Uid, pid: cred.Pid}
 	})
 	if who.err = errors.Join(who.err, err); who.err == nil {
-		who.err = who.check()
+		who.err = who.check(uint32(os.Geteuid()))
 	}
 	return who
 }
 
-// check returns an error if requests of a process must be refused, because it belongs to
-// another user or is in a box. No box can see the socket. But a box of an ordinary user has
-// that user's uid, so if a box saw the socket by mistake, its processes would be taken for
-// the user's own. Every box has its own user namespace, which check recognizes.
-func (c peer) check() error {
-	if int(c.uid) != os.Geteuid() && c.uid != 0 {
+// check returns an error if requests of a process must be refused, because it does not
+// belong to the user self of this server, or has another user namespace than this server:
+// that of a box or of another container. No box can see the socket. But a box of an ordinary
+// user has that user's uid, so if a box saw the socket by mistake, its processes would be
+// taken for the user's own. Every box has its own user namespace, which check recognizes.
+//
+// Root is refused too, unless it is the user of the server: an ordinary user cannot read the
+// namespace of a process of root (ptrace(2), PTRACE_MODE_READ), so check could not recognize
+// a box of a server of root. Root can become any user.
+func (c peer) check(self uint32) error {
+	switch {
+	case c.uid == self:
+	case c.uid == 0:
+		return fmt.Errorf("root is not the user of this server; run the command as its user: runuser -u %s -- belljar ...", userName(self))
+	default:
 		return fmt.Errorf("uid %d is not the user of this server", c.uid)
 	}
 	own, err := os.Readlink("/proc/self/ns/user")
@@ -84,6 +93,14 @@ func (c peer) String() string {
 	return text
 }
 
+// userName returns the name of a user for a command line, or USER if it has none.
+func userName(uid uint32) string {
+	if u, err := user.LookupId(strconv.FormatUint(uint64(uid), 10)); err == nil {
+		return u.Username
+	}
+	return "USER"
+}
+
 // known passes on requests only from callers that are allowed.
 func known(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -99,9 +116,14 @@ func known(next http.Handler) http.Handler {
 	})
 }
 
-// Caller returns the name of the user whose command sent a request, for logs and agents.
+// Caller returns the name of the user whose command sent a request, for logs and agents. It
+// is "unknown" if the request did not come over a control socket: the zero peer has the uid
+// of root.
 func Caller(r *http.Request) string {
-	who, _ := r.Context().Value(callerKey{}).(peer)
+	who, ok := r.Context().Value(callerKey{}).(peer)
+	if !ok || who.err != nil {
+		return "unknown"
+	}
 	return who.String()
 }
 

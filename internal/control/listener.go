@@ -36,8 +36,7 @@ type Listener struct {
 }
 
 // Listen starts to listen in a state directory. Only requests of allowed callers reach the
-// handler: processes of this user, or of root, that are not in a box. The caller must close
-// the listener.
+// handler: processes of this user that are not in a box. The caller must close the listener.
 func Listen(ctx context.Context, state string, handler http.Handler, log *slog.Logger) (*Listener, error) {
 	name := Dir(state)
 	if err := os.MkdirAll(name, 0o700); err != nil {
