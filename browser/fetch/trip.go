@@ -233,11 +233,11 @@ func (t *trip) hop(ctx context.Context) (*hop, bool, error) {
 // serves reports whether a kept answer has as many bytes as the caller wants.
 func (h *hop) serves(most int) bool { return !h.truncated && len(h.body) <= most || h.most == most }
 
-// retryWait is the longest Retry-After of a server that is waited for. retryMost is how
+// retryWait is the longest Retry-After of a server that is waited for. maxRetries is how
 // often a URL is requested again.
 const (
-	retryWait = 10 * time.Second
-	retryMost = 2
+	retryWait  = 10 * time.Second
+	maxRetries = 2
 )
 
 // ask makes the request. It repeats the request if the server says that a second one may
@@ -259,7 +259,7 @@ func (t *trip) ask(ctx context.Context, kept *cached) (*hop, error) {
 			return nil, err
 		}
 		wait, named, again := h.askAgain(t.f.cfg.now())
-		if !again || try >= retryMost {
+		if !again || try >= maxRetries {
 			return h, nil
 		}
 		deadline, ok := ctx.Deadline()
@@ -268,7 +268,7 @@ func (t *trip) ask(ctx context.Context, kept *cached) (*hop, error) {
 				return h, nil // the server has not asked to come back, so this is its answer
 			}
 			return nil, &Error{
-				Kind: KindLimited, URL: t.at.String(), Retry: wait, Message: fmt.Sprintf("the server %s answered %d and asks to come back in %v", t.at.Host, h.status, wait.Round(time.Second)),
+				Kind: KindLimited, URL: t.at.String(), Retry: wait, Message: fmt.Sprintf("the server %s answered %d and asks to come back in %v", t.at.Host, h.status, wholeSeconds(wait)),
 				Instead: "read something else first, and call again after that time",
 			}
 		}
