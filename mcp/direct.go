@@ -71,7 +71,7 @@ func (s *Server) readCall(session *Session, m *wire.Message) (c *directCall, ok 
 			return nil, false // the name may be that of a tool of the suite
 		}
 	}
-	if !c.readMeta(m, session.structures() || s.cfg.Structured) {
+	if !c.readMeta(m, s.cfg.structures(session, nil)) {
 		return nil, false
 	}
 	if c.input != nil {
@@ -99,8 +99,8 @@ func (ts *toolset) readMethod(m *wire.Message, patience time.Duration) (*directC
 	return c, true
 }
 
-// readMeta reads the _meta of a call. structured is true if the session wants structured
-// results. It returns false if the go-sdk must read the call.
+// readMeta reads the _meta of a call. structured is true if all results of the session are
+// structured. It returns false if the go-sdk must read the call.
 func (c *directCall) readMeta(m *wire.Message, structured bool) (ok bool) {
 	c.structured = structured
 	if m.Meta == nil {
@@ -135,14 +135,11 @@ func (c *directCall) readMeta(m *wire.Message, structured bool) (ok bool) {
 	if parent != nil {
 		c.parent = readTraceParent(wire.Text(parent), wire.Text(state))
 	}
-	switch {
-	case string(asked) == "true":
-		c.structured = true
-	case string(asked) == "false":
-		c.structured = false
-	case wire.Member(wire.Member(capabilities, "experimental"), structuredKey) != nil:
-		c.structured = true
+	var wants *bool
+	if yes := string(asked) == "true"; yes || string(asked) == "false" {
+		wants = &yes
 	}
+	c.structured = structures(wants, wire.Member(wire.Member(capabilities, "experimental"), structuredKey) != nil, structured)
 	if m.Era() == wire.Legacy {
 		return wire.IsObject(m.Meta)
 	}

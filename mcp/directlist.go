@@ -53,7 +53,7 @@ func (d direct) listFrame(ctx context.Context, cursor string) []byte {
 		if s.cfg.Gather != nil {
 			s.cfg.Gather(ctx, session)
 		}
-		all, table := s.tools.listed(session.tenant, session.structures() || s.cfg.Structured, wire.Legacy)
+		all, table := s.tools.listed(session.tenant, s.cfg.structures(session, nil), wire.Legacy)
 		tools, next, bad := toolPage(all, cursor, func(t *tool) bool { return s.gate.hides(ctx, session, t) })
 		if bad != nil {
 			return nil, bad

@@ -11,8 +11,8 @@ import (
 // A result consists of text and images, and has structuredContent only if the client asks
 // for it. Clients such as Claude Code 2.1 and Codex 0.169 give their model the structured
 // content in place of everything else, so the model would never see an image, a hint or a
-// notice. Every text is therefore complete without the structured part. Only this file
-// decides which form a client gets.
+// notice. Every text is therefore complete without the structured part. Only structures in
+// this file decides which form a client gets, for both ways of reading a request.
 
 // structuredKey is the name by which a client asks for structured results and output
 // schemas. It is either an experimental capability (with any object as its value), in
@@ -20,15 +20,26 @@ import (
 // or false, which decides for this request alone.
 const structuredKey = "belljar.dev/structured"
 
-// structures reports whether the answer to a request has structured content. meta is the
-// _meta of the request; session may be nil.
+// structures reports whether the answer to a request has structured content. asked is what
+// the _meta of the request says; nil if it does not say it. declared is true if capabilities
+// in the request ask for it, and all if the session or the server gives it in all answers.
+func structures(asked *bool, declared, all bool) bool {
+	if asked != nil {
+		return *asked
+	}
+	return declared || all
+}
+
+// structures is the function of this name for a request that the go-sdk reads. meta is the
+// _meta of the request, nil if it is not read; session may be nil.
 func (c *Config) structures(session *Session, meta sdk.Meta) bool {
-	if asked, ok := meta[structuredKey].(bool); ok {
-		return asked
+	var asked *bool
+	if is, ok := meta[structuredKey].(bool); ok {
+		asked = &is
 	}
 	capabilities, _ := meta[wire.CapabilitiesKey].(map[string]any)
 	experimental, _ := capabilities["experimental"].(map[string]any)
-	return declaresStructure(experimental) || session.structures() || c.Structured
+	return structures(asked, declaresStructure(experimental), session.structures() || c.Structured)
 }
 
 // declaresStructure reports whether experimental capabilities ask for structured
