@@ -41,6 +41,19 @@ type toolCall struct {
 	cancel context.CancelCauseFunc
 }
 
+// code returns the code of the JSON-RPC error with which the call is answered; 0 if it is
+// answered with a result.
+func (c toolCall) code(err error) int {
+	bad, ok := errors.AsType[*wire.Error](err)
+	switch {
+	case !ok:
+		return 0
+	case c.input == nil:
+		return int(bad.Code(wire.Legacy))
+	}
+	return int(bad.Code(wire.Modern))
+}
+
 // callGate is the gate around a call: no tool runs, and no resource that the policy decides
 // about is read, except through its methods call and granted.
 type callGate struct {
@@ -87,7 +100,10 @@ func (g *callGate) call(ctx context.Context, session *Session, call toolCall) (*
 	}
 	served.began(c, sent)
 	res, d, err := g.decodeAndRun(ctx, t, c, call.args)
-	g.report(ctx, Traced{Call: c, Decision: d, Result: res, Err: err, Start: started, Parent: call.parent})
+	if args, ok := errors.AsType[*argumentError](err); ok && call.bare {
+		err = wire.Errorf(wire.InvalidParams, "invalid params: %s", strings.Join(args.faults, "; "))
+	}
+	g.report(ctx, Traced{Call: c, Decision: d, Result: res, Err: err, Code: call.code(err), Start: started, Parent: call.parent})
 	if res, err = g.finalResult(ctx, c, call, d, res, err); err != nil {
 		return nil, err
 	}
@@ -129,9 +145,6 @@ func (g *callGate) report(ctx context.Context, end Traced) {
 
 // finalResult returns what the client gets for a call that ended with res or err.
 func (g *callGate) finalResult(ctx context.Context, c Call, call toolCall, d policies.Decision, res *Result, err error) (*Result, error) {
-	if args, ok := errors.AsType[*argumentError](err); ok && call.bare {
-		err = wire.Errorf(wire.InvalidParams, "invalid params: %s", strings.Join(args.faults, "; "))
-	}
 	bad, isWire := errors.AsType[*wire.Error](err)
 	forms := c.input.asks()
 	switch {

@@ -4,13 +4,11 @@ import (
 	"cmp"
 	"crypto/rand"
 	"encoding/hex"
-	"errors"
 	"net/http"
 	"strings"
 	"sync"
 	"time"
 
-	"belljar.dev/mcp/wire"
 	"belljar.dev/policies"
 )
 
@@ -22,13 +20,15 @@ type Tracer interface {
 
 // Traced is a complete call, from its beginning to its end.
 type Traced struct {
-	Call       Call
-	Decision   policies.Decision
-	Result     *Result // nil if Err is not nil
-	Err        error
-	Code       int // code of the JSON-RPC error that is the answer; 0 for a result
+	Call     Call
+	Decision policies.Decision
+	Result   *Result // nil if Err is not nil
+	Err      error
+	// code of the JSON-RPC error that is the answer, in the era of the client; 0 for a Result,
+	// also if the tool was called as a method, where a failed Result is sent as an error
+	Code       int
 	Start, End time.Time
-	Parent     TraceParent // parent span of the call; zero if the client sent none
+	Parent     TraceParent // span that the call belongs to; zero if the client sent none and no HTTP request with a span made the call
 	Phases     []Phase     // phases in the order of their ends, at most maxPhases
 }
 
@@ -49,17 +49,18 @@ const (
 // maxPhases bounds the phases of a call.
 const maxPhases = 32
 
-// TraceParent is the span that a request belongs to: the span in the request's _meta
-// (SEP-414, W3C Trace Context), or otherwise the span of the HTTP request itself.
+// TraceParent is a span that a call or an HTTP request belongs to: the one in the call's
+// _meta (SEP-414), the one in the headers of the request (W3C Trace Context in both), or the
+// span of the HTTP request itself, which is then Local.
 type TraceParent struct {
-	TraceID, SpanID string // lower-case hexadecimal digits; empty if the request has no span
+	TraceID, SpanID string // lower-case hexadecimal digits; empty if there is no such span
 	Sampled         bool
 	State           string // tracestate, which belljar does not interpret
 	Local           bool   // the span is of this process
 }
 
-// maxTraceState bounds the accepted length of a tracestate: the 512 bytes that every
-// implementation must be able to propagate (W3C Trace Context, section 3.3.1.5).
+// maxTraceState bounds a tracestate. A longer one is dropped as a whole. Implementations
+// should propagate at least 512 characters (W3C Trace Context, section 3.3.1.5).
 const maxTraceState = 512
 
 // readTraceParent parses a traceparent (W3C Trace Context, section 3.2). The result is zero
@@ -107,8 +108,9 @@ type servedSpan struct {
 }
 
 // StartSpan makes the calls of a POST belong to a span of the request. The span's parent is
-// in the request's headers (W3C Trace Context, section 3). A call with a parent in its
-// _meta belongs to that parent instead. StartSpan must be called before the handler.
+// in the request's headers (W3C Trace Context, section 3), if they contain one. A call with
+// a parent in its _meta belongs to that parent instead. StartSpan must be called before the
+// handler.
 func (s *Served) StartSpan(r *http.Request) {
 	if r.Method != http.MethodPost {
 		return // streams and WebSockets outlive their calls
@@ -198,8 +200,5 @@ func (g *callGate) endTrace(t Traced) {
 	t.Call.trace.mu.Lock()
 	t.Phases = t.Call.trace.phases
 	t.Call.trace.mu.Unlock()
-	if bad, ok := errors.AsType[*wire.Error](t.Err); ok {
-		t.Code = int(bad.Code(wire.Legacy))
-	}
 	g.cfg.Trace.Traced(t)
 }

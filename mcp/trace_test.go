@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"belljar.dev/mcp"
+	"belljar.dev/mcp/wire"
 )
 
 // tracer keeps the calls that it gets.
@@ -175,5 +176,37 @@ func TestTraceOfEveryEnd(t *testing.T) {
 	want := "echo deny true, echo ask true, echo deny true, echo allow false, panic allow true, fail allow true"
 	if got := strings.Join(ends, ", "); got != want {
 		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+// The code of a traced call is the one in its answer: each era has its own, and a call of a
+// tool as a method with wrong arguments has one too.
+func TestCodeOfATracedCall(t *testing.T) {
+	tr := &tracer{}
+	ty := newToy(t, func(cfg *mcp.Config) { cfg.Trace = tr })
+	addMethods(ty.Server)
+	mcp.AddTool(ty.Server, mcp.Tool{Name: "busy"}, func(context.Context, mcp.Call, noInput) (*mcp.Result, error) {
+		return nil, wire.Errorf(wire.RateLimited, "busy")
+	})
+	old, young := ty.connect(t), ty.connect(t)
+	old.greet(revLegacy)
+	for _, tt := range []struct {
+		c       *client
+		message string
+		want    int
+	}{
+		{old, call("7", "busy", `{}`), -32003},
+		{young, modern("7", "tools/call", `"name":"busy","arguments":{},`), -31003},
+		{old, `{"jsonrpc":"2.0","id":7,"method":"say","params":{"text":5}}`, -32602},
+		{young, modern("7", "say", `"text":5,`), -32602},
+	} {
+		tt.c.send(tt.message)
+		got := tt.c.next()
+		tr.mu.Lock()
+		traced := tr.got[len(tr.got)-1]
+		tr.mu.Unlock()
+		if got.Error == nil || got.Error.Code != tt.want || traced.Code != tt.want {
+			t.Errorf("%s: the answer is %s and the traced code %d, want %d", tt.message, got.raw, traced.Code, tt.want)
+		}
 	}
 }
