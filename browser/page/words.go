@@ -32,9 +32,9 @@ var furnitureParts = []string{
 	"recommend", "sharebar", "sharetool", "socialshar", "signup", "readmore", "mostread", "timestamp", "authorbio",
 }
 
-// wordsOf cuts the class and the id of an element into words, at hyphens and other signs
-// and where lower-case letters are followed by a capital, and calls use with each word until use
-// returns true.
+// wordsOf cuts the names of an element (class, id, data-component, data-module and itemprop)
+// into words, at hyphens and other signs and where lower-case letters are followed by a
+// capital, and calls use with each word until use returns true.
 func wordsOf(n *html.Node, use func(word string) bool) bool {
 	for _, s := range []string{attr(n, "class"), attr(n, "id"), attr(n, "data-component"), attr(n, "data-module"), attr(n, "itemprop")} {
 		if s != "" && cutWords(s, use) {
