@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"belljar.dev/internal/testenv"
 )
 
 func TestGlob(t *testing.T) {
@@ -80,10 +82,7 @@ func TestGlobRefuses(t *testing.T) {
 
 // TestIgnoreAsGitDoes checks that git ignores the same paths with the same ignore files.
 func TestIgnoreAsGitDoes(t *testing.T) {
-	git, err := exec.LookPath("git")
-	if err != nil {
-		t.Skip("git is missing")
-	}
+	testenv.Need(t, testenv.Git)
 	files := map[string]string{
 		".gitignore":        "*.log\n!keep.log\n/build\nout/\n# c\n\\#x\ntrail \nesc\\ \na/**/z\n**/deep\ndoc/*.txt\n[\n[[:upper:]]*\nq?\n!\n\r\ncrlf\r\n/only/at/top\n\\!bang\n*.tmp/\n",
 		"sub/.gitignore":    "!x.log\n/here\nmore\n*.go\n!/a.go\n",
@@ -103,11 +102,11 @@ func TestIgnoreAsGitDoes(t *testing.T) {
 		"doc/a.txt", "doc/b/a.txt", "[", "Upper", "lower", "q1", "q", "crlf", "only/at/top", "x/only/at/top", "!bang", "bang", "f.tmp", "d.tmp/f",
 		"sub/x.log", "sub/y.log", "sub/here", "sub/k/here", "sub/k/more", "sub/a.go", "sub/k/a.go", "sub/in/a", "sub/in/a.md", "sub/in/d/a.md", "new\nline.log",
 	}
-	run := exec.CommandContext(t.Context(), git, "init", "-q", dir)
+	run := exec.CommandContext(t.Context(), "git", "init", "-q", dir)
 	if out, err := run.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	check := exec.CommandContext(t.Context(), git, "-C", dir, "check-ignore", "--no-index", "-z", "--stdin")
+	check := exec.CommandContext(t.Context(), "git", "-C", dir, "check-ignore", "--no-index", "-z", "--stdin")
 	check.Stdin = strings.NewReader(strings.Join(paths, "\x00"))
 	out, err := check.Output()
 	if err != nil {

@@ -12,6 +12,8 @@ import (
 	"sort"
 	"strings"
 	"testing"
+
+	"belljar.dev/internal/testenv"
 )
 
 // references returns the directory that keeps the reference programs and the texts between
@@ -38,9 +40,7 @@ func npm(t testing.TB, packages ...string) string {
 	if _, err := os.Stat(done); err == nil {
 		return filepath.Join(dir, "node_modules")
 	}
-	if _, err := exec.LookPath("npm"); err != nil {
-		t.Skip("npm is not installed")
-	}
+	testenv.Need(t, testenv.Npm)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -61,11 +61,7 @@ func debian(t testing.TB, name string) string {
 	if _, err := os.Stat(filepath.Join(dir, "done")); err == nil {
 		return dir
 	}
-	for _, program := range []string{"apt-get", "dpkg-deb"} {
-		if _, err := exec.LookPath(program); err != nil {
-			t.Skip(program, "is not installed")
-		}
-	}
+	testenv.Need(t, testenv.Apt)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
