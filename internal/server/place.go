@@ -76,7 +76,7 @@ func (p *place) open(ctx context.Context) (err error) {
 		p.opened.Add(closers.Logged(p.Log, "the state of a place was not closed", p.books.kept.Store.Close))
 	}
 	if p.boxes, err = p.server.sandbox.Workspace(p.Workspace); err != nil {
-		return unprepared(err)
+		return err
 	}
 	p.boxes.Regrant(ctx, nil) // forgets an earlier policy that had this workspace
 	for _, step := range []func(context.Context) error{p.openSkills, p.openApprover, p.openHooks, p.openCallbacks, p.openTools, p.openUpstreams, p.run} {

@@ -24,13 +24,15 @@ func unprepared(err error) error {
 	return fmt.Errorf("open the sandbox: %w; `belljar doctor` says what this host lacks and how to fix it", err)
 }
 
-// prepareAfter is the time for which preparing waits, so that the first answer has the
-// machine to itself. A call that needs a box earlier does not wait for it.
+// prepareAfter is the time for which the goroutine of preparing waits, so that the first
+// answer, which takes about 12 ms, has the machine to itself. A call that needs a box before
+// that prepares the sandbox itself.
 const prepareAfter = 50 * time.Millisecond
 
-// preparing runs prepare while the caller serves, so that the first answer does not wait
-// for it. If prepare fails, the returned context ends. The caller calls wait, which returns
-// the error of prepare.
+// preparing runs prepare after prepareAfter, while the caller serves with the returned
+// context. If prepare fails, that context ends. The caller must call wait exactly once: it
+// ends the context, waits until prepare has returned, and returns the error of prepare, or
+// nil if prepare had not begun.
 func preparing(ctx context.Context, s *Server) (_ context.Context, wait func() error) {
 	ctx, cancel := context.WithCancel(ctx)
 	prepared := make(chan error, 1)

@@ -59,6 +59,12 @@ func TestServerWithoutBoxesEnds(t *testing.T) {
 	if len(s.sandbox.Limits()) == 0 {
 		t.Error("the control: boxes cannot be made here")
 	}
+	// If only a workspace is missing, the host lacks nothing that doctor could name.
+	p := newPlace(s, filepath.Join(t.TempDir(), "gone"), s.Policy)
+	defer p.close()
+	if err := p.open(t.Context()); err == nil || !strings.Contains(err.Error(), "open workspace") || strings.Contains(err.Error(), "belljar doctor") {
+		t.Errorf("a place without its workspace: got %v", err)
+	}
 }
 
 // A damaged key of the audit log ends a server whose policy asks for the log. If the log is
