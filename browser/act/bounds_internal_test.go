@@ -50,7 +50,7 @@ func TestWhatIsKeptIsBounded(t *testing.T) {
 	}
 	for what, size := range map[string][2]int{
 		"lines of the console": {len(of.console.all), MaxConsole}, "requests": {len(of.requests.all), MaxRequests}, "requests under way": {len(of.underway), maxUnderway},
-		"frames": {len(of.frames), maxKnownFrames}, "notes": {len(of.notes), maxNotes}, "numbers": {len(of.refs.byNum), 2 * MaxRefs}, "keys of numbers": {len(of.refs.numbers), 2 * MaxRefs},
+		"frames": {len(of.frames), maxKnownFrames}, "notes": {len(of.notes), maxNotes}, "numbers": {len(of.refs.byNum), maxNumbers}, "keys of numbers": {len(of.refs.numbers), maxNumbers},
 		"addresses": {len(e.seen.all), maxSeenURLs}, "files": {len(e.files.all), MaxDownloads}, "lines of files": {len(e.files.begun), maxNotes}, "unwanted files": {len(e.unwanted.guids), maxUnwanted},
 	} {
 		// At most MaxDownloads files begin, so there may be fewer lines of files.
@@ -68,7 +68,7 @@ func TestWhatIsKeptIsBounded(t *testing.T) {
 		fits("a line of the console", l, maxConsoleLine+20)
 	}
 	for _, r := range of.requests.all {
-		fits("a request", r.url, maxRequestLine)
+		fits("a request", r.url, maxShownURL)
 	}
 	for _, f := range of.frames {
 		if len(f.url) > MaxURL {

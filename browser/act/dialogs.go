@@ -16,7 +16,7 @@ const maxAlerts, maxAsked = 5, 20
 // dialogOpens handles a dialog that the page opens. An alert is closed immediately and
 // written down. Another dialog waits for the agent, until DialogTime has passed.
 func (t ear) dialogOpens(session string, v dialogEvent) {
-	text := cut(escaped(t.e.masks.hide(v.Message[:min(len(v.Message), 64<<10)])), MaxDialogText)
+	text := cut(escaped(t.e.masks.hide(clip(v.Message, 64<<10))), MaxDialogText)
 	answer := func(accept bool) func() {
 		return func() {
 			begin(t.e.g, session, page.HandleJavaScriptDialog, page.HandleJavaScriptDialogParams{Accept: accept}).drop()

@@ -248,7 +248,7 @@ func (t hand) notLoaded(failure string) error {
 		r.Message, r.Next = "the server's certificate is not valid ("+cut(plain(failure), 100)+")", "open another page; do not read this one without the check of its certificate"
 	}
 	if line := t.e.lease.Refused(t.lastAsked()); line != "" && r.Reason == ReasonFailed {
-		r.Reason, r.Message, r.Next = ReasonPolicy, line, "open a page that the policy allows"
+		r.Reason, r.Message, r.Next = ReasonPolicy, t.e.masks.hideReason(line), "open a page that the policy allows"
 	}
 	return r
 }

@@ -167,8 +167,10 @@ func TestPicturesHaveNoSecret(t *testing.T) {
 p.addEventListener("input", () => { const v = p.value; o.textContent = v; const i = document.createElement("input"); i.value = v; i.style = "font:bold 40px monospace;color:#f00;display:block;width:600px"; document.body.append(i);
 const d = document.createElement("div"); d.style = o.style.cssText; for (const c of v) { const b = document.createElement("i"); b.textContent = c; d.append(b) } document.body.append(d);
 const f = document.createElement("iframe"); f.width = 700; f.srcdoc = "<body style='font:bold 40px monospace;color:#f00'>" + v; document.body.append(f);
-const h = document.createElement("div"); h.style = o.style.cssText; h.attachShadow({mode: "open"}).textContent = v; document.body.append(h) });
+const h = document.createElement("div"); h.style = o.style.cssText; h.attachShadow({mode: "open"}).textContent = v; document.body.append(h);
+const w = document.createElement("div"); w.style = o.style.cssText; w.textContent = " ".repeat(4100) + v; document.body.prepend(w) });
 </script>`)
+	s.page("/many", `<!doctype html><input type=password id=p><script>p.addEventListener("input", () => { for (let i = 0; i < 20001; i++) document.body.append(new Text("x" + i)) })</script>`)
 	red := func() (n int) {
 		k, err := s.seat.Look(s.ctx(), act.LookRequest{At: act.AtPicture})
 		if err != nil {
@@ -218,6 +220,72 @@ p.addEventListener("input", () => { o.textContent = " ".repeat(8000) + p.value; 
 		if k, err := s.seat.Look(s.ctx(), act.LookRequest{At: act.AtPicture}); act.ReasonOf(err) != act.ReasonLimit {
 			t.Errorf("a picture of %s, which was not searched as a whole: %v, %v", path, k, err)
 		}
+	}
+	// A page with more texts than are searched could show a secret in the others.
+	l = s.goTo(s.url("shop", "/many"))
+	s.must(act.Step{Do: act.DoFill, Ref: s.ref(l, `password`), Secret: "pw"})
+	if _, err := s.seat.Look(s.ctx(), act.LookRequest{At: act.AtPicture}); act.ReasonOf(err) != act.ReasonLimit {
+		t.Errorf("a picture of a page with 20,001 texts: %v", err)
+	}
+}
+
+// TestCutSecrets: where a text of a page is cut, the beginning of a secret does not remain
+// (BR29).
+func TestCutSecrets(t *testing.T) {
+	const value = "hunter2-and-more-of-it-than-fits"
+	s := open(t)
+	_ = s.seat.Close()
+	s.seat = s.another(func(o *act.Options) {
+		o.Secrets = []act.Secret{{Name: "pw", Origin: fmt.Sprintf("http://shop.example:%d", s.port), Field: "password", Insecure: true, Value: func(context.Context) (string, error) { return value, nil }}}
+	})
+	s.page("/echo", `<!doctype html><title>none</title><label>Password <input type=password id=p></label><div id=o></div><script>
+const add = (html) => o.insertAdjacentHTML("beforeend", html);
+p.addEventListener("input", () => { const v = p.value, x = (n) => "x".repeat(n);
+add("<select><option>" + x(55) + v + "<option>b</select> <select multiple><option selected>" + x(75) + v + "</select>");
+add("<ul><li>" + x(70) + v + " <button id=b>" + x(72) + v + "</button></li><li>Row <button>Other</button></li></ul>");
+add("<div style='position:relative;width:200px;height:40px'><button>Under</button><div role=dialog style='position:absolute;inset:0;background:#eee'>" + x(75) + v + "</div></div>");
+add("<canvas title='" + x(70) + v + "'></canvas><p>" + x(19990) + v + "</p>");
+add("<a href=/x>" + v.repeat(14) + "</a>");
+console.log(x(490) + v); console.log(v.repeat(130));
+fetch("/" + x(260) + encodeURIComponent(v)).catch(() => {}); document.title = v.repeat(40); });
+addEventListener("keydown", (e) => { if (e.key === "F2") b.outerHTML = b.outerHTML });
+</script>`)
+	l := s.goTo(s.url("shop", "/echo"))
+	s.must(act.Step{Do: act.DoFill, Ref: s.ref(l, `password "Password"`), Secret: "pw"})
+	l = s.look(act.LookRequest{Scope: act.ScopeAll})
+	all := []string{l}
+	for _, q := range []act.LookRequest{{At: act.AtConsole}, {At: act.AtNetwork}, {At: act.AtTabs}, {Scope: act.ScopeAll, MaxChars: act.MaxChars}} {
+		k, err := s.seat.Look(s.ctx(), q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, k.Text+k.URL+k.Title)
+	}
+	_, err := s.do(act.Step{Do: act.DoClick, Ref: s.ref(l, `button "Under"`)})
+	all = append(all, fmt.Sprint(err))
+	ref := s.ref(l, `button "xxx`)
+	s.must(act.Step{Do: act.DoPress, Text: "F2"})
+	_, err = s.do(act.Step{Do: act.DoClick, Ref: ref})
+	if act.ReasonOf(err) != act.ReasonStale {
+		t.Errorf("a button that was replaced: %v", err)
+	}
+	all = append(all, fmt.Sprint(err))
+	for i, text := range all {
+		if strings.Contains(text, "hunt") || strings.Contains(text, "\uffff") {
+			t.Errorf("answer %d has the beginning of the secret, or a mark:\n%s", i, text)
+		}
+	}
+}
+
+// TestCanvasInARow: a canvas can be clicked by its number, also in a row and with a long
+// name.
+func TestCanvasInARow(t *testing.T) {
+	s := open(t)
+	s.page("/", `<!doctype html><title>none</title><ul><li>First <canvas title="`+strings.Repeat("n", 100)+`"></canvas></li><li>Second</li></ul><script>addEventListener("click", () => { document.title = "hit" })</script>`)
+	l := s.goTo(s.url("site", "/"))
+	s.must(act.Step{Do: act.DoClick, Ref: s.ref(l, `canvas "nnn`)})
+	if got := s.eval("document.title"); got != `"hit"` {
+		t.Errorf("the title is %s", got)
 	}
 }
 

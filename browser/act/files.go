@@ -90,11 +90,11 @@ func (e *engine) fileBegins(v downloadEvent) {
 		}
 		t.mu.Unlock()
 	}
-	from := shownURL(e.masks.hide(clipURL(v.URL)))
+	from := shownURL(e.masks.hide(clip(v.URL, MaxURL)))
 	if strings.HasPrefix(v.URL, "data:") {
 		from = "data:"
 	}
-	shown := fileName(e.masks.hide(v.Suggested[:min(len(v.Suggested), 4096)]))
+	shown := fileName(e.masks.hide(clip(v.Suggested, 4096)))
 	if len(e.files.all) >= MaxDownloads { // nobody can save a cancelled download, so its entry is dropped
 		e.files.all = slices.DeleteFunc(e.files.all, func(d *download) bool { return d.state == "cancelled" && !d.left })
 	}

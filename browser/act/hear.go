@@ -465,7 +465,7 @@ func (t ear) paused(session string, v pausedEvent) {
 	}
 	job := func() {
 		if err := t.judge(v); err != nil {
-			line := "refused: " + shownURL(e.masks.hide(v.Request.URL)) + ": " + cut(plain(e.masks.hide(err.Error())), 300)
+			line := "refused: " + shownURL(e.masks.hide(v.Request.URL)) + ": " + cut(plain(e.masks.hideReason(err.Error())), 300)
 			t.change(func() {
 				t.note(line)
 				t.leaving = time.Time{}

@@ -21,7 +21,7 @@ func (t eye) html(ctx context.Context) (*Look, error) {
 		URL, Title, HTML string
 		Cut              bool
 	}
-	script := fmt.Sprintf("({ URL: belljar.dom.url(document), Title: belljar.dom.title(document).slice(0, 1000).toWellFormed(), ...belljar.html(%d) })", maxHTML)
+	script := fmt.Sprintf("({ URL: belljar.dom.url(document), Title: belljar.clip(belljar.dom.title(document).toWellFormed(), 1000), ...belljar.html(%d) })", maxHTML)
 	if err := t.run(ctx, f, script, &r); err != nil {
 		return nil, err
 	}
@@ -37,7 +37,9 @@ func (t eye) list(q LookRequest) (*Look, error) {
 	case AtTabs:
 		lines = t.e.tabLines()
 	case AtDownloads:
-		lines = t.e.fileLines()
+		for _, l := range t.e.fileLines() {
+			lines = append(lines, t.e.masks.hide(l))
+		}
 	case AtConsole:
 		t.mu.Lock()
 		missing = t.console.missing("lines")

@@ -20,7 +20,7 @@ type masks struct {
 	by    map[string]string // text that is written instead of a form, by the form
 }
 
-const maxSecret = 256 // bytes of a secret; a name is cut only after it was masked
+const maxSecret = 256 // bytes of a secret
 
 func (m *masks) add(name, value string) {
 	m.mu.Lock()
@@ -103,15 +103,79 @@ func (m *masks) any() bool {
 	return len(m.forms) > 0
 }
 
-func (m *masks) hide(text string) string {
-	m.mu.RLock()
-	defer m.mu.RUnlock()
-	for _, form := range m.forms {
-		if strings.Contains(text, form) {
-			text = strings.ReplaceAll(text, form, m.by[form])
+// cutMark is the end of a text that was cut before its secrets were masked. The scripts
+// (js/touch.js) and clip write it, and hide replaces it. It is not a character of any text
+// (Unicode, 23.7).
+const cutMark = "\uffff"
+
+// clip returns a text that is not masked yet, of at most most characters and perhaps a
+// cutMark.
+func clip(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	n := 0
+	for i := range text {
+		if n++; n > most {
+			return text[:i] + cutMark
 		}
 	}
 	return text
+}
+
+// hide returns a text with the secrets masked. It replaces each cutMark, and the beginning
+// of a secret before it, by "…".
+func (m *masks) hide(text string) string {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	var b strings.Builder
+	for {
+		part, rest, was := strings.Cut(text, cutMark)
+		if was {
+			part = m.begun(part)
+		}
+		for _, form := range m.forms {
+			if strings.Contains(part, form) {
+				part = strings.ReplaceAll(part, form, m.by[form])
+			}
+		}
+		if !was && b.Len() == 0 {
+			return part
+		}
+		b.WriteString(part)
+		if !was {
+			return b.String()
+		}
+		b.WriteString("…")
+		text = rest
+	}
+}
+
+// hideReason is hide for the text of a refusal by the policy, in which a text of a page may
+// have been cut before: policies.Clip writes "..." there.
+func (m *masks) hideReason(text string) string {
+	if !m.any() {
+		return text
+	}
+	return m.hide(strings.ReplaceAll(text, "...", cutMark))
+}
+
+// begun returns a text without the beginning of a secret at its end. A whole secret stays.
+// m.mu is held.
+func (m *masks) begun(text string) string {
+	text = strings.TrimRight(text, "\ufffd") // half of a character
+	most, whole := 0, false
+	for _, form := range m.forms {
+		for n := min(len(form), len(text)); n > most; n-- {
+			if strings.HasSuffix(text, form[:n]) {
+				most, whole = n, n == len(form)
+			}
+		}
+	}
+	if whole {
+		return text
+	}
+	return text[:len(text)-most]
 }
 
 // spots returns the places of the forms in a text, in bytes.

@@ -4,6 +4,9 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/cdproto/runtime"
 )
 
 // TestMasksOfBrowsers: a secret is masked as browsers write it in addresses and in HTML.
@@ -19,6 +22,71 @@ func TestMasksOfBrowsers(t *testing.T) {
 	} {
 		if got := m.hide(text); !strings.HasPrefix(got, "(secret pw)") {
 			t.Errorf("%s is shown as %s", text, got)
+		}
+	}
+}
+
+// TestSecretsAtACut: of a secret over which a text was cut before it was masked, nothing
+// remains.
+func TestSecretsAtACut(t *testing.T) {
+	const secret = "hunter2-and-more"
+	var m masks
+	m.add("pw", secret)
+	for _, tt := range []struct{ text, want string }{
+		{"a " + secret + " b", "a (secret pw) b"},
+		{"a " + clip(secret, 9), "a …"},
+		{"a h" + cutMark, "a …"},
+		{"a " + secret + cutMark, "a (secret pw)…"},
+		{"a " + secret + secret[:5] + cutMark, "a (secret pw)…"},
+		{"a hunt" + cutMark + ", b hun" + cutMark, "a …, b …"},
+		{"a hunt\ufffd" + cutMark, "a …"},
+		{"a hunt", "a hunt"}, // this text is whole
+		{clip("äöü", 2), "äö…"},
+		{cutMark, "…"},
+		{"", ""},
+	} {
+		if got := m.hide(tt.text); got != tt.want {
+			t.Errorf("%q: got %q, want %q", tt.text, got, tt.want)
+		}
+	}
+	if got := new(masks).hide("a" + cutMark); got != "a…" {
+		t.Errorf("without secrets: got %q", got)
+	}
+	if got := m.hideReason("follow to http://a.example/?hunter2..., by rule x"); got != "follow to http://a.example/?…, by rule x" {
+		t.Errorf("a refusal: got %q", got)
+	}
+	m.add("longer", "hunter2-and-more-and-more")
+	if got := m.hide("a " + secret + "-an" + cutMark); got != "a …" {
+		t.Errorf("the beginning of a secret that begins with another: got %q", got)
+	}
+}
+
+// TestKeptTextsAreCutAfterMasking: the beginning of a secret is not kept at the end of a
+// text that is cut, also if the secret is typed after the text was kept.
+func TestKeptTextsAreCutAfterMasking(t *testing.T) {
+	const secret = "hunter2-and-more"
+	for _, early := range []bool{true, false} {
+		e := &engine{opts: &Options{}, masks: new(masks)}
+		of := &tab{e: e, name: "t1", target: "f", changed: make(chan struct{}, 1), going: going{underway: map[string]bool{}}}
+		if early {
+			e.masks.add("pw", secret)
+		}
+		n := of.refs.number(refKey{"f", "l", 1})
+		of.refs.show(n, "button", strings.Repeat("x", MaxName-8)+secret, strings.Repeat("y", MaxName-8)+secret)
+		text := strings.Repeat("x", maxConsoleLine-8) + secret
+		ear{of}.hear("s", runtime.ConsoleAPICalled.Method, []byte(`{"type":"log","args":[{"type":"string","value":"`+text+`"}]}`))
+		ear{of}.hear("s", network.RequestWillBeSent.Method, []byte(`{"requestId":"r","type":"Fetch","request":{"method":"GET","url":"http://a.example/`+strings.Repeat("x", maxShownURL-25)+secret+`"}}`))
+		e.masks.add("pw", secret)
+		all := hand{of}.nameOf(aim{n: n}) + called("row", "", e.masks.hide(of.refs.byNum[n].row))
+		for _, at := range []At{AtConsole, AtNetwork} {
+			l, err := eye{of}.list(LookRequest{At: at, MaxChars: MaxChars})
+			if err != nil {
+				t.Fatal(err)
+			}
+			all += l.Text
+		}
+		if strings.Contains(all, "hunt") || !strings.Contains(all, "xxx…") || !strings.Contains(all, "yyy…") || strings.Contains(all, cutMark) {
+			t.Errorf("early %v: got\n%s", early, all)
 		}
 	}
 }

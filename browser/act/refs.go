@@ -5,9 +5,9 @@ import (
 	"hash/maphash"
 )
 
-// refs contains the numbers of a tab. A number stands for an element as it was shown: the
-// element itself, and what it was called. A number is never used for another element, and
-// is forgotten with the document.
+// refs contains the numbers of a tab. A number stands for an element, and once that was
+// shown, for what it was called then. A number is never used for another element, and is
+// forgotten with the document.
 type refs struct {
 	last    int
 	numbers map[refKey]int
@@ -20,14 +20,18 @@ type refKey struct {
 	local         int
 }
 
-// ref is what the agent was shown of an element.
+// maxNumbers bounds the numbers of a tab. One pass over a document returns MaxRefs controls
+// at most; the rest is for other frames, and for elements that are gone.
+const maxNumbers = 2 * MaxRefs
+
+// ref is an element with a number, and what the agent was shown of it.
 type ref struct {
 	refKey
-	shown bool
+	shown bool // whether a look has shown the element; until then its number is refused
 	role  string
-	name  string // name as it was shown, cut to MaxName characters
-	row   string // text of the table row that contains the element, as it was shown, cut to MaxName characters
-	sum   uint64 // hash of the role, the whole name and the whole row
+	name  string // name when it was shown, clipped to MaxName characters; it must be masked
+	row   string // text of the table row that contains the element, in the same form
+	sum   uint64 // hash of the role, and of the name and the row as the script returns them, at most 400 and 1000 characters
 }
 
 // number returns the number of an element; 0 if there are as many numbers as allowed.
@@ -35,7 +39,7 @@ func (r *refs) number(k refKey) int {
 	if n, ok := r.numbers[k]; ok {
 		return n
 	}
-	if len(r.byNum) >= 2*MaxRefs {
+	if len(r.byNum) >= maxNumbers {
 		return 0
 	}
 	if r.numbers == nil {
@@ -60,8 +64,16 @@ func (r *refs) forget(frame string) {
 // show notes what the agent is shown of an element.
 func (r *refs) show(n int, role, name, row string) {
 	if x := r.byNum[n]; x != nil {
-		x.shown, x.role, x.name, x.row, x.sum = true, role, cut(plain(name), MaxName), cut(plain(row), MaxName), meaning(role, name, row)
+		x.shown, x.role, x.name, x.row, x.sum = true, role, clip(plain(name), MaxName), clip(plain(row), MaxName), meaning(role, name, row)
 	}
+}
+
+// shownAs returns the number of an element that a look has shown; 0 for any other.
+func (r *refs) shownAs(k refKey) int {
+	if n := r.numbers[k]; n != 0 && r.byNum[n].shown {
+		return n
+	}
+	return 0
 }
 
 // meaning returns a hash of what an element is called. Its seed is random, so that no page

@@ -65,10 +65,7 @@ type requestLine struct {
 	top                   bool // whether it is for the document of the tab itself
 }
 
-const (
-	maxConsoleLine = 500
-	maxRequestLine = 300
-)
+const maxConsoleLine = 500
 
 // counts reports whether a tab is not settled while a request of this kind is in progress.
 func counts(kind string) bool {
@@ -81,8 +78,8 @@ func counts(kind string) bool {
 
 // began adds a line for a request that the page has sent.
 func (t ear) began(v requestEvent) {
-	// A secret may stand at the place where the line is cut.
-	u := t.e.masks.hide(clipURL(v.Request.URL))
+	// A secret may stand at the place where the line is cut, and may be typed later.
+	u := clip(encodedURL(t.e.masks.hide(clip(v.Request.URL, MaxURL))), maxShownURL-1)
 	t.change(func() {
 		if _, again := t.underway[v.RequestID]; !again && len(t.underway) < maxUnderway {
 			t.underway[v.RequestID] = counts(v.Type)
@@ -90,7 +87,7 @@ func (t ear) began(v requestEvent) {
 				t.counted++
 			}
 		}
-		t.requests.add(requestLine{id: v.RequestID, method: cut(plain(v.Request.Method), 20), kind: cut(plain(v.Type), 20), url: cut(shownURL(u), maxRequestLine), top: v.Type == "Document" && v.FrameID == t.target}, MaxRequests)
+		t.requests.add(requestLine{id: v.RequestID, method: cut(plain(v.Request.Method), 20), kind: cut(plain(v.Type), 20), url: u, top: v.Type == "Document" && v.FrameID == t.target}, MaxRequests)
 	})
 }
 
@@ -154,7 +151,7 @@ func (t ear) logged(v consoleEvent) {
 		}
 		switch s, ok := a.Value.(string); {
 		case ok:
-			b.WriteString(s[:min(len(s), 8*maxConsoleLine)])
+			b.WriteString(clip(s, 8*maxConsoleLine))
 		case a.Description != "":
 			b.WriteString(a.Description)
 		case a.Type == "undefined":
@@ -187,8 +184,9 @@ func (t ear) threw(v exceptionEvent) {
 }
 
 func (t ear) keep(kind, text string) {
-	text = t.e.masks.hide(text[:min(len(text), 8*maxConsoleLine)])
-	line := kind + ": " + cut(escaped(text), maxConsoleLine)
+	// A secret may stand at the place where the line is cut, and may be typed later.
+	text = t.e.masks.hide(clip(text, 8*maxConsoleLine))
+	line := kind + ": " + clip(escaped(text), maxConsoleLine)
 	t.change(func() {
 		t.console.add(line, MaxConsole)
 		if kind == "error" || kind == "assert" {

@@ -88,8 +88,14 @@ func cut(text string, most int) string {
 	return text
 }
 
-// shownURL returns a URL in a form that can be part of one of our lines.
-func shownURL(raw string) string {
+// shownURL returns a URL in a form that can be part of one of our lines, cut to
+// maxShownURL characters.
+func shownURL(raw string) string { return cut(encodedURL(raw), maxShownURL) }
+
+const maxShownURL = 300
+
+// encodedURL is shownURL for a URL of any length.
+func encodedURL(raw string) string {
 	var b strings.Builder
 	for i := range len(raw) {
 		c := raw[i]
@@ -99,7 +105,7 @@ func shownURL(raw string) string {
 			b.WriteByte(c)
 		}
 	}
-	return cut(b.String(), 300)
+	return b.String()
 }
 
 func thousands(n int) string {

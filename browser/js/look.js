@@ -2,7 +2,7 @@
 // a document with its controls. The page is not changed.
 (() => {
   if (belljar.look) return;
-  const { dom, is, isElement, number, shadow, tidy, role, naming, row, style } = belljar;
+  const { dom, is, isElement, number, shadow, tidy, clip, role, naming, row, style } = belljar;
   const free = new Set(["head", "title", "meta", "base", "br", "wbr", "option", "source", "track", "html", "body", "td", "tr", "tbody", "thead", "area"]);
   const rgba = (c) => {
     const m = /^rgba?\(([\d.]+), ([\d.]+), ([\d.]+)(?:, ([\d.]+))?\)$/.exec(c);
@@ -127,31 +127,27 @@
       s = s.replace(/\s+/g, " ");
       if (s === "" || s === " " && (!line || line.s.length === 0)) return;
       chars -= s.length;
-      if (s.length > longest) { // between words, since half of a secret would not be masked
-        out.cut ||= "text";
-        const at = s.lastIndexOf(" ", longest);
-        s = s.slice(0, at > 0 ? at : longest);
-      }
-      put(s.toWellFormed(), e);
+      if (s.length > longest) out.cut ||= "text";
+      put(clip(s.toWellFormed(), longest), e);
     };
     const place = (e) => {
       out.controls++;
       const r = role(e), [name, label] = naming(e);
-      const seg = { n: number(e), r, m: name.slice(0, o.name), w: row(e).slice(0, 1000), x: state(e, r) };
-      if (name.length > o.name) seg.long = true;
+      const seg = { n: number(e), r, m: clip(name, o.name), w: row(e), x: state(e, r) };
+      if (seg.m.endsWith("\uffff")) seg.long = true;
       if (label && name) seg.l = 1;
       const tag = dom.name(e);
       if (r === "password") { if (e.value) seg.x = ("filled " + seg.x).trim(); }
       else if (tag === "select") {
-        const list = e.options, picked = Array.from(e.selectedOptions).slice(0, 5).map((p) => tidy(p.text).slice(0, o.name));
+        const list = e.options, picked = Array.from(e.selectedOptions).slice(0, 5).map((p) => clip(tidy(p.text), o.name));
         seg.v = picked.join(", ");
         seg.of = list.length;
         const few = o.in ? 2000 : 12;
-        if (list.length <= few) seg.o = Array.from(list).map((p) => tidy(p.text).slice(0, o.name));
-      } else if (r === "file") seg.v = Array.from(e.files ?? []).map((f) => f.name).join(", ").slice(0, o.name);
-      else if ((tag === "input" || tag === "textarea") && belljar.fields.has(r) && r !== "check" && r !== "radio") seg.v = tidy(String(e.value)).slice(0, o.name);
+        if (list.length <= few) seg.o = Array.from(list).map((p) => clip(tidy(p.text), o.name));
+      } else if (r === "file") seg.v = clip(Array.from(e.files ?? []).map((f) => f.name).join(", "), o.name);
+      else if ((tag === "input" || tag === "textarea") && belljar.fields.has(r) && r !== "check" && r !== "radio") seg.v = clip(tidy(String(e.value)), o.name);
       else if (r === "text" && belljar.editable(e)) seg.v = belljar.shown(e, o.name);
-      else if (dom.attr(e, "aria-valuenow")) seg.v = dom.attr(e, "aria-valuenow").slice(0, o.name);
+      else if (dom.attr(e, "aria-valuenow")) seg.v = clip(dom.attr(e, "aria-valuenow"), o.name);
       if (r === "link") seg.to = (e.href?.baseVal ?? e.href ?? "").toString().slice(0, 2048);
       chars -= seg.m.length + 20;
       put(seg, e);
@@ -209,7 +205,7 @@
           flush();
           const b = dom.rect(e);
           out.controls++;
-          out.lines.push({ v: inView(e) ? 1 : 0, h: 0, f: number(e), s: [{ n: number(e), r: "frame", m: naming(e)[0].slice(0, o.name), w: "", x: "", box: [Math.round(b.width), Math.round(b.height)] }] });
+          out.lines.push({ v: inView(e) ? 1 : 0, h: 0, f: number(e), s: [{ n: number(e), r: "frame", m: clip(naming(e)[0], o.name), w: row(e), x: "", box: [Math.round(b.width), Math.round(b.height)] }] });
           flush();
           return;
         }
@@ -228,10 +224,10 @@
       if (name === "br") { if (cells) words(" ", null); else flush(); return; }
       if (name === "img" || name === "svg") {
         const alt = name === "img" ? tidy(dom.attr(e, "alt") ?? "") : "";
-        if (alt && !hide) put({ r: "image", m: alt.slice(0, o.name), l: 1 }, e);
+        if (alt && !hide) put({ r: "image", m: clip(alt, o.name), l: 1 }, e);
         if (name === "img") return;
       }
-      if (name === "canvas" && !hide) { put({ n: number(e), r: "canvas", m: naming(e)[0].slice(0, o.name), w: "", x: "" }, e); out.controls++; return; }
+      if (name === "canvas" && !hide) { put({ n: number(e), r: "canvas", m: clip(naming(e)[0], o.name), w: row(e), x: "" }, e); out.controls++; return; }
       if (name === "option" || name === "datalist" || name === "object" || name === "embed" || name === "audio") return;
       if (!shadow(e) && !belljar.enclosed(e) && out.hosts.length < 20 && dom.first(e) === null && (name.includes("-") || name === "div" || name === "span" || name === "section" || name === "article") && inView(e) && dom.rect(e).height > 0) out.hosts.push(number(e));
       else if (!shadow(e) && !belljar.enclosed(e) && out.hosts.length < 20 && name.includes("-") && inView(e)) out.hosts.push(number(e));
@@ -266,7 +262,7 @@
     const test = top ? dom.all(dom.html(document), captchas) : [];
     for (let i = 0; i < test.length && i < 50 && !out.captcha; i++) out.captcha = hidden(test[i]) === "" && dom.rect(test[i]).width > 1;
     out.url = dom.url(document).slice(0, 65536);
-    out.title = dom.title(document).slice(0, 1000).toWellFormed();
+    out.title = clip(dom.title(document).toWellFormed(), 1000);
     out.at = s ? [Math.round(scrollX), Math.round(scrollY), innerWidth, innerHeight, s.scrollWidth, s.scrollHeight] : [0, 0, 0, 0, 0, 0];
     return out;
   };
@@ -320,6 +316,6 @@
   };
   belljar.html = (most) => {
     const all = dom.html(document).outerHTML;
-    return { HTML: all.slice(0, most).toWellFormed(), Cut: all.length > most };
+    return { HTML: clip(all.toWellFormed(), most), Cut: all.length > most };
   };
 })();

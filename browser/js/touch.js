@@ -74,17 +74,24 @@
   const found = (of) => known?.[of] ?? new Map();
   const style = (e) => once("style", e, (n) => getComputedStyle(n));
   const tidy = (s) => s.replace(/\s+/g, " ").trim().toWellFormed();
+  // A cut text ends with a mark: where it was cut, the beginning of a secret may stand, which
+  // masks.hide takes away (browser/act/mask.go).
+  const cutMark = "\uffff";
+  const clip = (s, most) => s.length > most ? s.slice(0, most).toWellFormed() + cutMark : s;
 
   const silent = new Set(["script", "style", "noscript", "template", "head", "title", "desc", "metadata", "option", "select", "textarea", "datalist"]);
   // The text of an element that people see, with that of its shadows, in one line.
   const shown = (top, most) => {
-    let out = "", left = 600;
+    let out = "", left = 600, cut = false;
     const walk = (n, depth) => {
-      for (; n && out.length < most && left-- > 0; n = dom.next(n)) one(n, depth);
+      for (; n; n = dom.next(n)) {
+        if (out.length >= most || left-- <= 0) { cut = true; return; }
+        one(n, depth);
+      }
     };
     const one = (n, depth) => {
       const t = dom.type(n);
-      if (t === 3) { out += n.data.slice(0, most * 2); return; }
+      if (t === 3) { out += n.data.slice(0, most * 2); cut ||= n.data.length > most * 2; return; }
       if (t !== 1 || depth > 60) return;
       const name = dom.name(n);
       if (silent.has(name)) return;
@@ -100,7 +107,8 @@
       if (!inline) out += " ";
     };
     one(top, 0);
-    return tidy(out).slice(0, most);
+    const text = tidy(out);
+    return clip(cut && text ? text + cutMark : text, most);
   };
 
   // Neither has properties that it did not get here: a page chooses what is looked up.
@@ -127,6 +135,7 @@
       case "a": return dom.has(e, "href") || !is(e, "a") ? "link" : "item";
       case "button": case "summary": return "button";
       case "label": return "label";
+      case "canvas": return "canvas";
       case "option": return "option";
     }
     return editable(e) ? "text" : "item";
@@ -141,11 +150,11 @@
     const isField = tag === "input" || tag === "select" || tag === "textarea" || editable(e);
     if (tag === "input" && r === "button") {
       const v = tidy(e.value || dom.attr(e, "alt") || dom.attr(e, "type") || "");
-      if (v) return [v.slice(0, most), false];
+      if (v) return [clip(v, most), false];
     }
     if (isField) {
       const text = labels(e).map((l) => shown(l, most)).filter(Boolean).join(" ");
-      if (text) return [text.slice(0, most), false];
+      if (text) return [clip(text, most), false];
     } else {
       const text = shown(e, most);
       if (text) return [text, false];
@@ -155,17 +164,17 @@
       const root = dom.root(e);
       const parts = by.split(/\s+/).slice(0, 10).map((id) => root.getElementById?.call(root, id)).filter(isElement);
       const text = parts.map((n) => shown(n, most)).filter(Boolean).join(" ");
-      if (text) return [text.slice(0, most), !parts.every((n) => dom.seen(n))];
+      if (text) return [clip(text, most), !parts.every((n) => dom.seen(n))];
     }
     const holder = isField ? dom.attr(e, "placeholder") : null;
     const aria = dom.attr(e, "aria-label");
-    if (aria && tidy(aria)) return [tidy(aria).slice(0, most), true];
-    if (holder && tidy(holder)) return [tidy(holder).slice(0, most), false];
+    if (aria && tidy(aria)) return [clip(tidy(aria), most), true];
+    if (holder && tidy(holder)) return [clip(tidy(holder), most), false];
     const img = isField ? null : dom.find(e, "img[alt], svg title, [aria-label]");
     const inner = img && tidy(dom.attr(img, "alt") ?? dom.attr(img, "aria-label") ?? dom.text(img));
-    if (inner) return [inner.slice(0, most), true];
+    if (inner) return [clip(inner, most), true];
     const other = dom.attr(e, "title") || (isField ? dom.attr(e, "name") : "") || dom.attr(e, "id") || "";
-    return [tidy(other).slice(0, most), true];
+    return [clip(tidy(other), most), true];
   };
 
   const rowish = 'tr, li, [role="row"], [role="listitem"], [role="option"], [role="treeitem"], article';
@@ -210,7 +219,7 @@
       const type = dom.name(e) === "input" ? (dom.attr(e, "type") ?? "text").toLowerCase() : dom.name(e);
       if (!["input", "select", "textarea"].includes(dom.name(e)) || ["hidden", "submit", "button", "reset", "image", "password"].includes(type) || off(e)) continue;
       if ((type === "checkbox" || type === "radio") && !e.checked) continue;
-      const name = (naming(e)[0] || dom.attr(e, "name") || type).slice(0, 400);
+      const name = clip(naming(e)[0] || dom.attr(e, "name") || type, 400);
       const value = dom.name(e) === "select" ? Array.from(e.selectedOptions, (o) => o.label).join(", ") : type === "file" ? Array.from(e.files, (f) => f.name).join(", ") : type === "checkbox" || type === "radio" ? "on" : e.value;
       if (value === "") continue;
       if ((size += name.length + value.length) > 262144) return "null";
@@ -391,7 +400,7 @@
     const steps = want ? reach(e).indexOf(want) : -1;
     return {
       n: want ? number(want) : 0, text: want ? read(want) : "", selected: want !== undefined && e.selectedOptions.length === 1 && e.selectedOptions[0] === want,
-      steps, some: list.slice(0, 8).map((o) => read(o).slice(0, 400)), several: e.multiple || e.size > 1,
+      steps, some: list.slice(0, 8).map((o) => clip(read(o), 400)), several: e.multiple || e.size > 1,
     };
   };
 
@@ -601,7 +610,7 @@
     return todo.length === 0;
   };
   globalThis.belljar = {
-    dom, is, isElement, number, element, shadow, up, inside, tidy, shown, role, naming, row, kind, facts, hits, ready, arm, grip, disarm, disarmAfter, stroke, reach, option, focus, insert, focused, at, quiet, rest, frames, pass, once, found, style, off, editable, fields, labels, cover, describe,
+    dom, is, isElement, number, element, shadow, up, inside, tidy, clip, shown, role, naming, row, kind, facts, hits, ready, arm, grip, disarm, disarmAfter, stroke, reach, option, focus, insert, focused, at, quiet, rest, frames, pass, once, found, style, off, editable, fields, labels, cover, describe,
     renew, hold, release: () => { all = []; },
     hear: (...list) => { for (const e of list) if (isElement(e)) heard.add(e); },
     hears: (e) => heard.has(e), enclose: (host, root) => { closed.set(host, root); }, enclosed: (e) => closed.has(e), state,
