@@ -118,7 +118,7 @@ func TestRefsMakeRoom(t *testing.T) {
 	for range 10 {
 		last := number()
 		of.refs.byNum[last].shown = true
-		for len(of.refs.byNum) < 2*MaxRefs {
+		for len(of.refs.byNum) < maxNumbers {
 			number()
 		}
 		var w line
@@ -133,7 +133,7 @@ func TestRefsMakeRoom(t *testing.T) {
 			t.Fatal("a new element gets no number")
 		}
 	}
-	for len(of.refs.byNum) < 2*MaxRefs { // the agent was shown all of them
+	for len(of.refs.byNum) < maxNumbers { // the agent was shown all of them
 		of.refs.byNum[number()].shown = true
 	}
 	of.forgetRefs()

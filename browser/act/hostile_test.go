@@ -399,7 +399,7 @@ func TestReachable(t *testing.T) {
 <button id=m>Moves</button><script>const move = () => { m.style.marginLeft = Math.random() * 200 + "px"; requestAnimationFrame(move) }; move()</script><iframe style="position:absolute;top:200px;left:0" width=300 height=60 src="http://other.example:PORT/in"></iframe><div style="position:absolute;top:190px;left:0;width:400px;height:90px;background:#ccc">Over the frame</div>`)
 	s.page("/in", `<button onclick="top.postMessage(1,'*')">Inside</button>`)
 	l := s.goFor(s.url("site", "/"), `button "Inside"`)
-	for what, want := range map[string]string{`button "Off"`: "disabled", `button "Under"`: `is covered by [`, `button "Moves"`: "does not stop moving", `button "Inside"`: "its frame is covered"} {
+	for what, want := range map[string]string{`button "Off"`: "disabled", `button "Under"`: `is covered by item "Cookies"`, `button "Moves"`: "does not stop moving", `button "Inside"`: "its frame is covered"} {
 		start := time.Now()
 		_, err := s.do(act.Step{Do: act.DoClick, Ref: s.ref(l, what)})
 		if act.ReasonOf(err) != act.ReasonNotReady || !strings.Contains(err.Error(), want) {

@@ -57,10 +57,13 @@ func (t hand) reachable(ctx context.Context, a aim) (spot, error) {
 	case "moving":
 		return no("does not stop moving", "wait, and try again")
 	case "covered":
+		by := called(r.By.Role, t.e.masks.hide(r.By.Name), "")
 		t.mu.Lock()
-		n := t.refs.number(refKey{a.frame.id, a.frame.loader, r.By.N})
+		if n := t.refs.shownAs(refKey{a.frame.id, a.frame.loader, r.By.N}); n != 0 {
+			by = fmt.Sprintf("[%d] %s", n, by)
+		}
 		t.mu.Unlock()
-		return no(fmt.Sprintf("is covered by [%d] %s", n, called(r.By.Role, t.e.masks.hide(r.By.Name), "")), "close or leave what covers it, or look again")
+		return no("is covered by "+by, "close or leave what covers it, or look again")
 	default:
 		return no("is out of sight", "scroll, or look again")
 	}

@@ -289,8 +289,6 @@ func (t eye) lineOf(w *line, f frame, segs []any) string {
 				w.lacks = true
 				continue
 			}
-			fmt.Fprintf(&b, "[%d] ", n)
-			w.shows = append(w.shows, showing{n, role, get("m"), get("w"), get("to")})
 		}
 		if role != "frame" {
 			b.WriteString(role)
@@ -449,12 +447,7 @@ func textsOf(lines []line) []string {
 	return out
 }
 
-func chars(most int) int {
-	if most == 0 {
-		return DefaultChars
-	}
-	return most
-}
+func chars(most int) int { return cmp.Or(most, DefaultChars) }
 
 // viewed returns the lines that are on the screen, and says where the rest begins.
 func (t eye) viewed(s *sight, q LookRequest) (*Look, error) {

@@ -367,7 +367,7 @@ func (t eye) secretive() bool {
 func (t eye) forgetRefs() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if len(t.refs.byNum) < 2*MaxRefs {
+	if len(t.refs.byNum) < maxNumbers {
 		return
 	}
 	forget := func(out func(n int, r *ref) bool) {
