@@ -62,7 +62,11 @@ func (m *match) aboutCommand(pc *piece, trust bool) proof {
 		}
 	}
 	if best != no {
-		best = min(best, m.options(pc))
+		sure := m.options(pc)
+		if pc.opaque || pc.swayed { // what else it may run can have any options and variables
+			sure = max(sure, may)
+		}
+		best = min(best, sure)
 	}
 	for _, file := range pc.files {
 		for _, g := range m.paths {
@@ -92,7 +96,11 @@ func (m *match) letsCommand(pc *piece) proof {
 		best = max(best, sure)
 	}
 	if best != no {
-		best = min(best, m.options(pc))
+		sure := m.options(pc)
+		if len(m.flags)+len(m.anyFlag) > 0 && (pc.opaque || pc.swayed && len(m.env) == 0) {
+			sure = min(sure, may) // the options of what else it may run are not known
+		}
+		best = min(best, sure)
 	}
 	// The redirections of a block or a wrapper are a part of their own.
 	if len(pc.files) > 0 && (len(pc.words) == 0 || pc.wrapper) && !pc.opaque && m.allFiles(pc.files) {

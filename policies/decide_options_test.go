@@ -31,13 +31,13 @@ rules:
 		{"git log -np", ask, "default"},
 		{"git log -- -x", ask, "default"},
 		{"CI=1 LC_ALL=C git log", allow, "log"},
-		{"CI=1 GIT_PAGER=x git log", ask, "default"},
+		{"CI=1 GIT_PAGER=x git log", ask, "force"},
 		{"env CI=1 git log", allow, "log"},
-		{"env GIT_PAGER=x git log", ask, "default"},
+		{"env GIT_PAGER=x git log", ask, "force"},
 		{"CI=1; git log", allow, "log"},
 		{"export CI=1", ask, "default"},
-		{"PAGER=x; git log", ask, "default"},
-		{"git log; PAGER=x", ask, "default"},
+		{"PAGER=x; git log", ask, "force"},
+		{"git log; PAGER=x", ask, "force"},
 		{"x=1; git log", ask, "default"},
 		{"for i in a b; do git log $i; done", allow, "log"},
 		{"for i in -n --output=x; do git log $i; done", ask, "default"},
@@ -76,9 +76,14 @@ rules:
 		{"rm -r x", deny, "wipe"},
 		{"rm $x", ask, "wipe"},
 
+		// What is not known may have any options and variables.
+		{". ./x.sh", ask, "force"},
+		{"python3 -c 'x()'", ask, "force"},
+		{"PATH=/tmp/e git push origin", ask, "force"},
+
 		{"make", deny, "env"},
 		{"CC=x make", deny, "env"},
-		{"CXX=x make", ask, "default"},
+		{"CXX=x make", ask, "force"},
 	}
 	for _, tt := range tests {
 		d := p.Decide(bash(tt.command))
