@@ -179,11 +179,14 @@ func loose(words []word) []word {
 }
 
 // file returns the target of a redirection as the segments of a path. The directory of a
-// relative path is not known: the script may have changed its directory.
+// relative path is not known: the script may have changed its directory. A target of which
+// only the beginning is known can be any path, since "/../" may follow.
 func file(w shell.Word) []word {
 	var words []word
 	text := w.Text
 	switch {
+	case w.Certainty > shell.Home:
+		return []word{{sure: shell.Any}}
 	case !path.IsAbs(text), slices.Contains(strings.Split(text, "/"), ".."):
 		words = append(words, word{sure: shell.Any})
 		if i := strings.LastIndex(text, "../"); i >= 0 {
@@ -193,12 +196,6 @@ func file(w shell.Word) []word {
 			_, text, _ = strings.Cut(text, "/")
 		}
 		text = "/" + text
-	}
-	if w.Certainty > shell.Home {
-		// Only the beginning of the last segment is known.
-		at := strings.LastIndexByte(text, '/')
-		words = append(words, literals(segments(path.Clean(text[:at+1])))...)
-		return append(words, word{text: text[at+1:], sure: shell.Any})
 	}
 	return append(words, literals(segments(path.Clean(text)))...)
 }
