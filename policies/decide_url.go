@@ -69,7 +69,7 @@ func hostname(host string) (string, error) {
 	}
 	h, err := ParseHost(host)
 	if err != nil {
-		return "", errors.New("its host is neither an address nor a name of letters, digits, hyphens, underscores and dots")
+		return "", err
 	}
 	return h.String(), nil
 }

@@ -57,14 +57,16 @@ func ParseHost(s string) (Host, error) {
 	}
 	last := ""
 	for label := range strings.SplitSeq(name, ".") {
-		if label == "" || len(label) > maxLabel || label[0] == '-' || label[len(label)-1] == '-' ||
-			strings.Trim(label, "abcdefghijklmnopqrstuvwxyz0123456789-_") != "" {
+		switch {
+		case strings.Trim(label, "abcdefghijklmnopqrstuvwxyz0123456789-_") != "":
 			return Host{}, notName(s)
+		case label == "" || len(label) > maxLabel || label[0] == '-' || label[len(label)-1] == '-':
+			return Host{}, fmt.Errorf("host %s is not a name: between dots it must have 1 to %d characters, and no hyphen first or last", Clip(s, 80), maxLabel)
 		}
 		last = label
 	}
 	if strings.Trim(last, "0123456789") == "" || strings.HasPrefix(last, "0x") && strings.Trim(last[2:], "0123456789abcdef") == "" {
-		return Host{}, fmt.Errorf("host %s is a number, which is not a name; write an address as four numbers from 0 to 255", Clip(s, 80))
+		return Host{}, fmt.Errorf("host %s ends in a number, as no name does; write an address as four numbers from 0 to 255", Clip(s, 80))
 	}
 	return Host{name: name}, nil
 }

@@ -49,6 +49,22 @@ func TestParseHost(t *testing.T) {
 	}
 }
 
+// The error names what is wrong with a host.
+func TestParseHostErrors(t *testing.T) {
+	for in, want := range map[string]string{
+		"a..b":            "between dots it must have 1 to 63 characters",
+		"-a.example":      "no hyphen first or last",
+		label(64):         "between dots it must have 1 to 63 characters",
+		"a b.example":     "contains more than letters",
+		"bücher.example":  "write other letters in the xn-- form",
+		"files.example.7": "ends in a number",
+	} {
+		if _, err := policies.ParseHost(in); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: got %v, want %q", in, err, want)
+		}
+	}
+}
+
 // label returns a part of a name with n letters.
 func label(n int) string { return strings.Repeat("l", n) }
 
