@@ -79,7 +79,7 @@ rules:
 		bash("git log --output=x"), env, bash("git log; X=1 git log"), bash("npm $X"), bash("git push"), bash("CI=1; X=1; git log $X"), with, bash("npm --glob x"),
 		{Tool: "BackgroundBash", Command: "ls; ls $x"},
 		{Tool: "BackgroundBash", Command: "ls; $x"},
-		reads("https://go.dev/doc/../x"), reads("https://go.dev/doc/a%2fb"), reads("https://a b/"), reads("https://[::1/"), reads("mailto:a@b.example"), reads("https:///x"), reads("https://a_b!/"), reads("http://0x7f.1/"),
+		reads("https://go.dev/doc/../x"), reads("https://go.dev/doc/a%2fb"), reads("https://a b/"), reads("https://[::1/"), reads("mailto:a@b.example"), reads("https:///x"), reads("https://a_b!/"), reads("http://0x7f.1/"), reads("https://a.example:65536/"),
 		image("a.png"), image("/a/../b.png"), image("/a\x00.png"), image(make([]string, 1001)...),
 		{Tool: "ReadDocs", Hosts: []string{""}},
 		function, many, sways,

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -45,14 +46,18 @@ func compileURL(s string) (urlGlob, error) {
 	g.host = strings.ToLower(host)
 	if i := strings.LastIndexByte(g.host, ':'); i >= 0 && !strings.HasSuffix(g.host, "]") {
 		g.host, g.port = g.host[:i], g.host[i+1:]
-		if g.port != "*" && (g.port == "" || strings.Trim(g.port, "0123456789") != "") {
-			return g, fmt.Errorf("has the port %q; write a number or *", g.port)
+		if plain, err := plainPort(g.port); g.port != "*" && (err != nil || g.port != plain || plain == "") {
+			return g, fmt.Errorf("has the port %q; write a number from 1 to 65535, without a zero in front, or *", g.port)
 		}
 	}
-	name := strings.TrimPrefix(g.host, "*.")
 	if g.host != "*" && g.host != publicNames {
-		if _, err := hostname(name); err != nil {
+		name, below := strings.CutPrefix(g.host, "*.")
+		h, err := ParseHost(name)
+		if err != nil || below && h.Name() == "" {
 			return g, fmt.Errorf("has the host %q; write a name, *.name, <public> or *", host)
+		}
+		if g.host = h.String(); below { // in the one form in which hosts are compared
+			g.host = "*." + g.host
 		}
 	}
 	if g.path, err = compilePath("/" + path); err != nil {
@@ -101,7 +106,10 @@ func ParseURL(s string) (*url.URL, error) {
 	if err != nil {
 		return nil, err
 	}
-	port := u.Port()
+	port, err := plainPort(u.Port())
+	if err != nil {
+		return nil, err
+	}
 	if u.Host = host; strings.Contains(host, ":") {
 		u.Host = "[" + host + "]"
 	}
@@ -109,6 +117,19 @@ func ParseURL(s string) (*url.URL, error) {
 		u.Host += ":" + port
 	}
 	return u, nil
+}
+
+// plainPort returns a port in the one form in which ports are compared: 0443 is 443 to
+// browsers, and to the code that connects. An empty port stays empty.
+func plainPort(port string) (string, error) {
+	if port == "" {
+		return "", nil
+	}
+	n, err := strconv.ParseUint(port, 10, 16)
+	if err != nil || n == 0 {
+		return "", errors.New("its port is not a number from 1 to 65535")
+	}
+	return strconv.FormatUint(n, 10), nil
 }
 
 // readURL takes a URL apart, or returns why no rule can judge it.
@@ -173,6 +194,5 @@ func (g urlGlob) onHost(host string) bool {
 	case below:
 		return strings.HasSuffix(host, suffix) && len(host) > len(suffix)
 	}
-	want, err := hostname(g.host)
-	return err == nil && want == host
+	return g.host == host
 }
