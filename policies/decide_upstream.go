@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"belljar.dev/policies/shell"
 )
 
 // factKind is what kind of fact a text of the arguments is.
@@ -47,6 +49,7 @@ func (u Upstream) Facts(tool string, args map[string]any) Facts {
 		}
 	}
 	w.value(nil, args)
+	w.facts.Command = oneScript(w.commands)
 	return w.facts
 }
 
@@ -54,6 +57,7 @@ func (u Upstream) Facts(tool string, args map[string]any) Facts {
 type factWalk struct {
 	pointers []factPointer
 	facts    Facts
+	commands []string
 }
 
 // value visits the value at a place.
@@ -96,12 +100,41 @@ func (w *factWalk) text(at []string, s string) {
 	case factPath:
 		w.facts.Paths = append(w.facts.Paths, s)
 	case factCommand:
-		if w.facts.Command != "" {
-			w.facts.Command += "\n" // all commands together are one script: the strictest of its parts decides
+		if s != "" {
+			w.commands = append(w.commands, s)
 		}
-		w.facts.Command += s
 	case factNone:
 	}
+}
+
+// oneScript returns commands as one script: the strictest of its parts decides. The server
+// runs each command by itself, so no text may continue in the next one: a text whose quotes
+// are open or that ends in a backslash would turn the next command into words of its own.
+// Such texts come last, and each of them except the very last one becomes the text of an
+// eval.
+func oneScript(commands []string) string {
+	if len(commands) == 1 {
+		return commands[0]
+	}
+	var whole, escapes, unread []string
+	for _, s := range commands {
+		switch {
+		case !shell.Parses(s):
+			unread = append(unread, s)
+		case strings.HasSuffix(s, `\`):
+			escapes = append(escapes, s)
+		default:
+			whole = append(whole, s)
+		}
+	}
+	open := slices.Concat(escapes, unread)
+	for i, s := range open {
+		if i < len(open)-1 {
+			s = "eval '" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+		}
+		whole = append(whole, s)
+	}
+	return strings.Join(whole, "\n")
 }
 
 // compilePointer splits a JSON pointer into its parts.

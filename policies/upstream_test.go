@@ -385,6 +385,38 @@ func TestRulesSeeUpstreamFacts(t *testing.T) {
 	}
 }
 
+// A server runs each of its commands by itself, so no command makes the next one a part of
+// its own words.
+func TestUpstreamCommandsAreApart(t *testing.T) {
+	p := parse(t, `version: 1
+profiles: {a: {}}
+upstreams: {servers: {s: {facts: {x: {/run: command}}}}}
+rules:
+  - {id: harmless, match: {upstream: s, command: ["ls **", "echo **"]}, decision: allow}
+  - {id: no-rm, match: {upstream: s, command: "rm **"}, decision: deny}
+`)
+	for _, tt := range []struct {
+		run  []any
+		want policies.Verdict
+		rule string
+	}{
+		{[]any{"ls", "echo x"}, policies.Allow, "harmless"},
+		{[]any{"ls # x", "echo 'a\nb'", ""}, policies.Allow, "harmless"},
+		{[]any{`ls \`, "rm -rf /"}, policies.Deny, "no-rm"},
+		{[]any{"echo 'a", "rm -rf / #'"}, policies.Deny, "no-rm"},
+		{[]any{"ls <<X", "rm -rf /", "X"}, policies.Deny, "no-rm"},
+		{[]any{`echo \`, `rm \`, "ls"}, policies.Deny, "no-rm"},
+		{[]any{"echo 'a", "rm b'"}, policies.Deny, "default"},
+		{[]any{"ls \x00", "ls"}, policies.Deny, "default"},
+	} {
+		f := p.Upstreams().Of("s", true).Facts("x", map[string]any{"run": tt.run})
+		f.Tool = "mcp_s_x"
+		if d := p.Decide(f); d.Verdict != tt.want || d.Rule != tt.rule {
+			t.Errorf("%q: got %v by %s, want %v by %s; the script is %q", tt.run, d.Verdict, d.Rule, tt.want, tt.rule, f.Command)
+		}
+	}
+}
+
 func TestUpstreamFaults(t *testing.T) {
 	up := func(text string) string {
 		return "version: 1\nsecrets: {github: {env: A}}\nprofiles: {offline: {}}\nupstreams: {" + text + "}\n"
