@@ -102,7 +102,7 @@ const (
 var actTools = []string{ActTool, LookTool}
 
 // String returns the act in words, for people and agents. It may cut long texts, but keeps
-// the origins.
+// the origins; of a long host it keeps the end, which says whose host it is.
 func (a Act) String() string {
 	var b strings.Builder
 	kind := string(a.Kind)
@@ -124,23 +124,45 @@ func (a Act) String() string {
 	}
 	switch {
 	case a.To != "" && a.Kind == ActSave:
-		b.WriteString(", from " + Clip(a.To, 100))
+		b.WriteString(", from " + shownURL(a.To))
 	case a.To != "" && a.Method != "":
-		b.WriteString(", " + Clip(a.Method, 20) + " to " + Clip(a.To, 100))
+		b.WriteString(", " + Clip(a.Method, 20) + " to " + shownURL(a.To))
 	case a.To != "":
-		b.WriteString(", to " + Clip(a.To, 100))
+		b.WriteString(", to " + shownURL(a.To))
 	}
 	return b.String()
 }
 
-// originOf returns the scheme, host and port of a URL as ParseURL reads it, in which a
-// host has its xn-- form. Of a text that is not such a URL it returns the beginning.
+// originOf returns the scheme, host and port of a URL as ParseURL reads it. Of a text that
+// is not such a URL it returns the beginning.
 func originOf(s string) string {
 	u, err := ParseURL(s)
 	if err != nil {
 		return Clip(fmt.Sprintf("%q", s), 60)
 	}
-	return Clip(u.Scheme+"://"+u.Host, 100)
+	return Clip(u.Scheme, 20) + "://" + hostEnd(u.Host)
+}
+
+// shownURL returns the beginning of a URL, in which a long host is cut at its beginning.
+func shownURL(s string) string {
+	if u, err := ParseURL(s); err == nil && len(u.Host) > maxShownHost {
+		_, rest, _ := strings.Cut(s, "://")
+		rest = rest[min(len(rest), strings.IndexAny(rest+"/", "/?#")):]
+		s = u.Scheme + "://" + hostEnd(u.Host) + rest
+	}
+	return Clip(s, 100)
+}
+
+// maxShownHost bounds the characters of a host and its port in the text of an act. So the
+// text shows the origins of the document and of the target, whatever the act is.
+const maxShownHost = 60
+
+// hostEnd returns the end of a host and its port, which ParseURL has read.
+func hostEnd(host string) string {
+	if len(host) > maxShownHost {
+		return "..." + host[len(host)-maxShownHost:]
+	}
+	return host
 }
 
 // lacks returns the name of a fact that an act of this kind must have and that this act

@@ -417,3 +417,25 @@ func TestActKinds(t *testing.T) {
 		}
 	}
 }
+
+// The text of an act keeps the end of each host, which says whose host it is: a long name
+// in front of it must not push it out of a question or a refusal.
+func TestActKeepsOrigins(t *testing.T) {
+	long := func(end string) string {
+		return "https://accounts.bank.example." + strings.Repeat("a.", 90) + end + "/" + strings.Repeat("p", 300)
+	}
+	for _, k := range policies.ActKinds() {
+		a := policies.Act{Kind: k, On: long("on.example"), To: long("to.example:8443"), Method: "POST", Field: "password", Secret: strings.Repeat("s", 64), Path: "/" + strings.Repeat("p", 300)}
+		if s := a.String(); !strings.Contains(s, ".on.example") || !strings.Contains(s, ".to.example:8443/p") {
+			t.Errorf("%s does not show the origins: %s", k, s)
+		}
+	}
+	a := policies.Act{Kind: policies.ActSubmit, On: long("on.example"), To: long("to.example"), Method: "POST"}
+	if d := parse(t, acting).Decide(acts(a)); d.Verdict != policies.Deny || !strings.Contains(d.Part, ".on.example, POST to https://...") || !strings.Contains(d.Part, ".to.example/p") {
+		t.Errorf("the refused part does not show the origins: %v %s", d.Verdict, d.Part)
+	}
+	short := policies.Act{Kind: policies.ActFollow, On: "https://a.example/x", To: "HTTPS://b.example?q", Method: "GET"}
+	if got, want := short.String(), "follow on https://a.example, GET to HTTPS://b.example?q"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
