@@ -69,13 +69,27 @@ type Kept struct {
 	Level AuditLevel // meaningless unless Said
 }
 
-// wider returns the Kept that keeps more. A Kept without a level stands for the level of
-// the log, which is not known here: then the result has no level either.
-func (k Kept) wider(other Kept) Kept {
-	if !k.Said || !other.Said {
+// wider returns the Kept that keeps more. A Kept without a level stands for logged, the
+// level of the log.
+func (k Kept) wider(other Kept, logged AuditLevel) Kept {
+	switch {
+	case !k.Said && !other.Said:
 		return Kept{}
+	case !k.Said:
+		k.Level = logged
+	case !other.Said:
+		other.Level = logged
 	}
 	return Kept{true, max(k.Level, other.Level)}
+}
+
+// ofRefusal returns what is kept of a call that is not let through: a refusal is always
+// recorded.
+func (k Kept) ofRefusal() Kept {
+	if k.Said {
+		k.Level = max(k.Level, AuditMeta)
+	}
+	return k
 }
 
 // below returns what is kept if the layers above say k and a lower layer says other: never

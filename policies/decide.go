@@ -41,7 +41,7 @@ func (p *Policy) decide(f Facts) Decision {
 	}
 	if f.Scopes != nil && d.Verdict != Deny { // a rule may have granted another profile than the call asked for
 		if no, refuse := p.Login().outOfScope(f, d.offered().profile); refuse {
-			no.Parts = d.Parts
+			no.Parts, no.Audit = d.Parts, d.Audit.ofRefusal()
 			return no
 		}
 	}
@@ -61,7 +61,7 @@ func (p *Policy) alone(f Facts, profile string, pieces []piece) Decision {
 	if !slices.Contains(grants, profile) {
 		if len(grants) == 0 {
 			return Decision{
-				Verdict: Deny, Rule: ruleMixed, Source: Source{File: p.name}, Parts: len(pieces),
+				Verdict: Deny, Rule: ruleMixed, Source: Source{File: p.name}, Parts: len(pieces), Obligations: Obligations{Audit: d.Audit.ofRefusal()},
 				Reason:  "Each part of this call is allowed, but not all of them in one profile.",
 				Instead: "Send the parts as separate calls.",
 			}
@@ -71,10 +71,9 @@ func (p *Policy) alone(f Facts, profile string, pieces []piece) Decision {
 		granted = slices.Min(grants)
 		again, _ := p.judge(f, granted, pieces)
 		if again.Verdict < d.Verdict && again.Rule != ruleDefault {
-			again.offer(p.grant(granted, f.Tenant))
-			return again
+			d, again = again, d
 		}
-		d.join(again)
+		d.join(again, p.logged)
 	}
 	d.offer(p.grant(granted, f.Tenant))
 	return d

@@ -17,7 +17,7 @@ func (s *ruleset) unacting(f *Facts, d Decision, granted Grant) (Decision, bool)
 		return d, false
 	}
 	return Decision{
-		Verdict: Deny, Rule: ruleActs, Source: Source{File: s.name}, Parts: d.Parts, Layer: d.Layer, Profile: d.Profile,
+		Verdict: Deny, Rule: ruleActs, Source: Source{File: s.name}, Parts: d.Parts, Layer: d.Layer, Profile: d.Profile, Obligations: Obligations{Audit: d.Audit.ofRefusal()},
 		Reason:  fmt.Sprintf("Profile %q lets no browser act.", Clip(granted.profile, 64)),
 		Instead: "Read pages with ReadDocs, or tell the person you work for that the profile would need browser: {walls: sandboxed, act: true}.",
 	}, true

@@ -12,6 +12,7 @@ func (l RateLimit) Beyond(d Decision, retry time.Duration) Decision {
 	no := Decision{
 		Verdict: Deny, Rule: l.Rule, Source: l.Source, Parts: d.Parts, PartNo: d.PartNo, Part: d.Part, Subject: d.Subject, ScriptPart: ScriptPart{Via: d.Via},
 		Layer: d.Layer, Profile: d.Profile, Policy: d.Policy, Retry: max(retry, time.Second),
+		Obligations: Obligations{Audit: d.Audit.ofRefusal()},
 	}
 	if retry <= 0 {
 		no.Reason = fmt.Sprintf("The rule lets %d of your calls run at the same time, and that many are running.", l.Concurrent)

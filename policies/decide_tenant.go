@@ -43,7 +43,7 @@ func (t *tenant) outside(d Decision, file string) (Decision, bool) {
 	}
 	return Decision{
 		Verdict: Deny, Rule: ruleRequest, Source: Source{File: file, Line: t.node.Line, Col: t.node.Column},
-		Parts: d.Parts, Layer: LayerSystem, Profile: d.Profile,
+		Parts: d.Parts, Layer: LayerSystem, Profile: d.Profile, Obligations: Obligations{Audit: d.Audit.ofRefusal()},
 		Reason:  fmt.Sprintf("Rule %s allows this call in the profile \"%s\" only, which tenant %s may not have.", d.Rule, d.offered().profile, t.Name),
 		Instead: t.offer(),
 	}, true

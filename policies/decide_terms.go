@@ -16,9 +16,18 @@ func (d *Decision) bind(rules []*rule) {
 	}
 }
 
-// join adds the obligations that another decision about the same call has.
-func (d *Decision) join(other Decision) {
-	d.Audit = d.Audit.wider(other.Audit)
+// join adds the obligations that another decision about the same call has, and what the
+// rules that are not enforced say in it. logged is the level of the log.
+func (d *Decision) join(other Decision, logged AuditLevel) {
+	d.Audit = d.Audit.wider(other.Audit, logged)
+	for _, s := range other.Shadow {
+		if len(d.Shadow) < maxShadows && !slices.ContainsFunc(d.Shadow, func(have Shadow) bool { return have.Rule == s.Rule }) {
+			d.Shadow = append(d.Shadow, s)
+		}
+	}
+	if d.Verdict == Deny {
+		return
+	}
 	for _, l := range other.Limits {
 		if !slices.ContainsFunc(d.Limits, func(have RateLimit) bool { return have.Rule == l.Rule }) {
 			d.Limits = append(d.Limits, l)
@@ -29,9 +38,9 @@ func (d *Decision) join(other Decision) {
 			d.Redact = append(d.Redact, s)
 		}
 	}
-	for _, s := range other.Shadow {
-		if len(d.Shadow) < maxShadows && !slices.ContainsFunc(d.Shadow, func(have Shadow) bool { return have.Rule == s.Rule }) {
-			d.Shadow = append(d.Shadow, s)
+	for _, s := range other.Warnings {
+		if len(d.Warnings) < maxWarnings && !slices.Contains(d.Warnings, s) {
+			d.Warnings = append(d.Warnings, s)
 		}
 	}
 }
@@ -116,8 +125,8 @@ func (k *keeping) add(c *inquiry, rules []*rule) {
 // of returns how much is kept of the call. A refusal or a question is always
 // recorded.
 func (k *keeping) of(v Verdict) Kept {
-	if k.kept.Said && v != Allow {
-		k.kept.Level = max(k.kept.Level, AuditMeta)
+	if v != Allow {
+		return k.kept.ofRefusal()
 	}
 	return k.kept
 }

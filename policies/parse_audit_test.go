@@ -141,6 +141,35 @@ rules:
 	}
 }
 
+// A refusal that takes the place of another decision keeps what the rules say about the log:
+// a call whose arguments are not to be kept is refused without them too.
+func TestRefusalsKeepWhatRulesSay(t *testing.T) {
+	p := parse(t, `version: 1
+defaults: {profile: a}
+profiles: {a: {}, b: {}, c: {}}
+tenants: {t: {}}
+auth: {scopes: {all: {tools: "*"}}}
+rules:
+  - {id: brief, match: {tool: Bash, command: "ls **"}, decision: allow, audit: none, limit: {concurrent: 1}}
+  - {id: moved, match: {tool: Bash, command: "make **"}, decision: allow, audit: meta, profile: b}
+  - {id: other, match: {tool: Bash, command: "pwd **"}, decision: allow, audit: meta, profile: c}
+  - {id: browser, match: {tool: Browser}, decision: allow, audit: meta}
+`)
+	want := policies.Kept{Said: true, Level: policies.AuditMeta}
+	allowed := p.Decide(bash("ls"))
+	for name, d := range map[string]policies.Decision{
+		"rate":           allowed.Limits[0].Beyond(allowed, time.Minute),
+		"mixed-profiles": p.Decide(bash("make; pwd")),
+		"may-request":    p.Decide(policies.Facts{Tenant: "t", Tool: "Bash", Command: "make"}),
+		"scope":          p.Decide(policies.Facts{Scopes: []string{"all"}, Tool: "Bash", Command: "make"}),
+		"no-acts":        p.Decide(policies.Facts{Tool: policies.ActTool, Acts: []policies.Act{{Kind: policies.ActPoint}}}),
+	} {
+		if d.Verdict != policies.Deny || d.Rule != name && name != "rate" || d.Audit != want {
+			t.Errorf("%s: got %v by %s, and the log keeps %+v", name, d.Verdict, d.Rule, d.Audit)
+		}
+	}
+}
+
 // A layer can make the log keep more of a call, and never less.
 func TestLayersKeepMore(t *testing.T) {
 	p := parse(t, `version: 1

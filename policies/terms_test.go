@@ -86,6 +86,40 @@ func TestTerms(t *testing.T) {
 	}
 }
 
+// A call that gets another profile than it asked for is bound by the rules about both
+// profiles, also if those about the second one are stricter.
+func TestTermsOfBothProfiles(t *testing.T) {
+	p := parse(t, `version: 1
+defaults: {decision: ask, profile: a}
+profiles: {a: {}, b: {}}
+rules:
+  - id: to-b
+    match: {tool: Bash, profile: a}
+    decision: allow
+    profile: b
+    limit: {calls: 1/min}
+    obligations: {redact: [tokens]}
+    audit: full
+  - {id: in-b, match: {tool: Bash, profile: b, command: ["ls **", "git **"]}, decision: allow}
+  - {id: push, match: {tool: Bash, profile: b, command: "git push **"}, decision: ask}
+  - {id: reset, match: {tool: Bash, profile: b, command: "git reset **"}, decision: deny}
+  - {id: trial, mode: warn, match: {tool: Bash, profile: b, command: "git log **"}, decision: deny}
+`)
+	for command, want := range map[string]policies.Verdict{"ls": allow, "git push": ask, "git log": allow, "git reset": deny} {
+		d := p.Decide(bash(command))
+		bound := len(d.Limits) == 1 && len(d.Redact) == 1
+		if d.Verdict != want || bound != (want != deny) || d.Offers().IsZero() != (want == deny) || want != deny && d.Offers().Profile() != "b" {
+			t.Errorf("%s: got %v by %s in %q with %+v and %v", command, d.Verdict, d.Rule, d.Offers().Profile(), d.Limits, d.Redact)
+		}
+		if d.Audit != (policies.Kept{Said: true, Level: policies.AuditFull}) {
+			t.Errorf("%s: the log keeps %+v", command, d.Audit)
+		}
+		if warned := len(d.Warnings) == 1 && len(d.Shadow) == 1; warned != (command == "git log") {
+			t.Errorf("%s: got the warnings %q of %+v", command, d.Warnings, d.Shadow)
+		}
+	}
+}
+
 func TestAskingWithoutDefaults(t *testing.T) {
 	p := parse(t, head)
 	d := p.Decide(bash("make"))
