@@ -179,5 +179,13 @@ rules:
 	if missing := none.Login().MissingScopes("a", []string{"read"}, "Bash", ""); d.Rule != "scope" || missing == nil || len(missing) > 0 {
 		t.Errorf("no scope is enough: %s, missing %v", d.Rule, missing)
 	}
-	golden.Equal(t, "faults/scopes.golden", strings.Join(append(all, d.Denied("c-1").Text()), "\n\n")+"\n")
+	// The tool is covered, and only the profile is not.
+	dev := none.Decide(policies.Facts{Tenant: "a", Tool: "Read", Profile: "dev", Scopes: []string{"read"}})
+	if dev.Rule != "scope" || !strings.HasPrefix(dev.Instead, "Repeat the call without a profile: ") {
+		t.Errorf("a profile that no scope covers: %s, %q", dev.Rule, dev.Instead)
+	}
+	if d := none.Decide(policies.Facts{Tenant: "a", Tool: "Read", Scopes: []string{"read"}}); d.Verdict != policies.Allow {
+		t.Errorf("without the profile: %v by %s", d.Verdict, d.Rule)
+	}
+	golden.Equal(t, "faults/scopes.golden", strings.Join(append(all, d.Denied("c-1").Text(), dev.Denied("c-1").Text()), "\n\n")+"\n")
 }

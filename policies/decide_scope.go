@@ -47,13 +47,16 @@ func (l Login) outOfScope(f Facts, profile string) (Decision, bool) {
 	no := Decision{
 		Verdict: Deny, Rule: ruleScope, Source: l.p.auth.source, Parts: 1, Layer: LayerSystem, Profile: profile,
 		Reason:  fmt.Sprintf("The token of this client does not allow calls of %s in the profile \"%s\".", Clip(f.Tool, 64), Clip(profile, 64)),
-		Instead: "Use another tool: no scope of the policy covers this one.",
+		Instead: "Use another tool: no scope of the policy covers this one in this profile.",
 	}
 	if no.Source.File == "" {
 		no.Source.File = l.p.name
 	}
-	if len(missing) > 0 {
+	switch {
+	case len(missing) > 0:
 		no.Instead = fmt.Sprintf("Tell the person you work for that this client's token needs the scope %s.", missing[len(missing)-1])
+	case f.Profile != "" && f.Profile == profile && l.MissingScopes(f.Tenant, f.Scopes, f.Tool, "") == nil:
+		no.Instead = "Repeat the call without a profile: no scope of the policy covers this tool in that one."
 	}
 	return no, true
 }
