@@ -24,8 +24,10 @@ func (g Grant) DecideExec(now *Policy, e Exec) Decision {
 		return Decision{Rule: ruleDefault, Part: Clip(e.text(), maxPart), Reason: "The call has no grant.", Instead: "Repeat the call."}
 	}
 	d := g.decideBy(g.policy, e)
-	if now != nil && now != g.policy && now.hash != g.policy.hash && d.Verdict == Allow {
-		d = g.decideBy(now, e)
+	if now != nil && now.hash != g.policy.hash && d.Verdict != Deny {
+		if later := g.decideBy(now, e); later.Verdict <= d.Verdict {
+			d = later
+		}
 	}
 	d.Grant, d.pending = Grant{}, nil
 	return d

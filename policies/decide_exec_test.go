@@ -127,6 +127,15 @@ func TestDecideExecNow(t *testing.T) {
 	if d := g.DecideExec(now("profiles: {p: {}}"), policies.Exec{Path: "/bin/ls"}); d.Verdict != policies.Deny {
 		t.Errorf("a newer policy allows what the call's did not: %+v", d)
 	}
+	push := policies.Exec{Path: "/bin/git", Argv: []string{"git", "push", "origin"}}
+	for rules, want := range map[string]policies.Verdict{
+		"profiles: {p: {}}": policies.Ask, // as the call's policy says
+		"profiles: {p: {}}\nrules: [{id: no, match: {command: \"git **\"}, decision: deny}]": policies.Deny,
+	} {
+		if d := g.DecideExec(now(rules), push); d.Verdict != want {
+			t.Errorf("%s, for a program that needs a question: %v by %s, want %v", rules, d.Verdict, d.Rule, want)
+		}
+	}
 	if d := (policies.Grant{}).DecideExec(nil, status); d.Verdict != policies.Deny {
 		t.Errorf("without a grant: %+v", d)
 	}
