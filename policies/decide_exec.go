@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"path"
 	"slices"
+	"strings"
 
 	"belljar.dev/policies/shell"
 )
@@ -38,11 +39,11 @@ func (g Grant) DecideExec(now *Policy, e Exec) Decision {
 // (busybox), the name of the file that a link leads to, and the program that is
 // started in its place. A rule about one of these names counts if it is
 // stricter. The default is applied only to the file.
-func (j judging) decideBy(p *Policy, e Exec) Decision {
-	d := j.ask(p, e)
+func (g Grant) decideBy(p *Policy, e Exec) Decision {
+	d := g.ask(p, e)
 	stricter := func(e Exec) {
 		if d.Verdict != Deny {
-			if as := j.ask(p, e); as.Verdict < d.Verdict && as.Rule != ruleDefault {
+			if as := g.ask(p, e); as.Verdict < d.Verdict && as.Rule != ruleDefault {
 				d = as
 			}
 		}
@@ -63,17 +64,18 @@ func (j judging) decideBy(p *Policy, e Exec) Decision {
 }
 
 // ask asks one policy about a program under one name.
-func (j judging) ask(p *Policy, e Exec) Decision {
-	f := *j.call
+func (g Grant) ask(p *Policy, e Exec) Decision {
+	e.written = g.writes(e.Path) || e.Target != "" && g.writes(e.Target)
+	f := *g.call
 	f.Exec = &e
 	d := p.Decide(f)
 	if d.Verdict != Allow && d.Rule == ruleDefault && d.Layer == LayerSystem && p.letsStarted(f) {
 		d = Decision{Verdict: Allow, Rule: ruleDefault, Profile: f.Profile, Parts: 1}
 	}
-	for _, l := range j.below {
+	for _, l := range g.below {
 		d = l.Narrow(d, f)
 	}
-	if d.Verdict == Ask && j.approved {
+	if d.Verdict == Ask && g.approved {
 		d = d.Approved()
 	}
 	if granted := d.Grant.profile; d.Verdict == Allow && granted != "" && granted != f.Profile {
@@ -86,10 +88,28 @@ func (j judging) ask(p *Policy, e Exec) Decision {
 	return d
 }
 
+// writes reports whether a mount of the profile lets the box write a file. On most hosts
+// /bin and /sbin are those of /usr.
+func (g profileGrant) writes(name string) bool {
+	merged := func(p string) string {
+		if first, _, _ := strings.Cut(p[min(1, len(p)):], "/"); first == "bin" || first == "sbin" {
+			return "/usr" + p
+		}
+		return p
+	}
+	name = merged(name)
+	holds := func(dir string) bool {
+		return strings.HasPrefix(name, strings.TrimSuffix(merged(dir), "/")+"/") || name == merged(dir)
+	}
+	return slices.ContainsFunc(g.mounts, func(m Mount) bool {
+		return m.Writable && (holds(m.Target) || g.system && holds(m.Source))
+	})
+}
+
 // letsStarted reports whether a program that no rule speaks about only starts programs that
 // the rules allow.
 func (s *ruleset) letsStarted(f Facts) bool {
-	if f.Exec.Cut || !OfSystem(f.Exec.Path) {
+	if f.Exec.Cut || !f.Exec.ofSystem() {
 		return false
 	}
 	words := append([]string{path.Base(f.Exec.Path)}, f.Exec.Argv[min(1, len(f.Exec.Argv)):]...)

@@ -104,6 +104,38 @@ func TestDecideExecThen(t *testing.T) {
 	}
 }
 
+// A program in a directory of the system that the profile lets the box write is not one of
+// the system's: a rule that allows matches its path alone.
+func TestDecideExecWritten(t *testing.T) {
+	rules := `version: 1
+defaults: {decision: deny, profile: p}
+profiles:
+  p: {exec: enforce, fs: {system: true, read: [/usr/share/x], write: [/usr/local, "/srv/tools:/usr/lib/tools", "/usr/games:/g"]}}
+rules:
+  - {id: work, match: {command: ["git **", "true", "/usr/local/bin/named **"]}, decision: allow}
+`
+	g := policytest.GrantFor(t, rules, policies.Facts{Tenant: "t", Tool: "Bash", Command: "true"})
+	for name, want := range map[string]policies.Verdict{
+		"/usr/bin/git": policies.Allow, "/bin/git": policies.Allow, "/usr/share/x/git": policies.Allow, "/usr/localx/git": policies.Allow,
+		"/usr/local/bin/git": policies.Deny, "/usr/lib/tools/git": policies.Deny, "/usr/games/git": policies.Deny,
+		"/usr/local/bin/named": policies.Allow,
+	} {
+		if d := g.DecideExec(nil, policies.Exec{Path: name, Argv: []string{"git", "status"}}); d.Verdict != want {
+			t.Errorf("%s: got %v by %s, want %v", name, d.Verdict, d.Rule, want)
+		}
+	}
+	if d := g.DecideExec(nil, policies.Exec{Path: "/usr/bin/git", Target: "/usr/local/bin/git-2", Argv: []string{"git"}}); d.Verdict != policies.Deny {
+		t.Errorf("a link to a file that the box writes: %v by %s", d.Verdict, d.Rule)
+	}
+	if d := g.DecideExec(nil, policies.Exec{Path: "/usr/local/bin/timeout", Argv: []string{"timeout", "5", "git", "status"}}); d.Verdict != policies.Deny {
+		t.Errorf("a wrapper that the box writes: %v by %s", d.Verdict, d.Rule)
+	}
+	bin := policytest.GrantFor(t, strings.Replace(rules, "/usr/local,", "/usr/bin,", 1), policies.Facts{Tenant: "t", Tool: "Bash", Command: "true"})
+	if d := bin.DecideExec(nil, policies.Exec{Path: "/bin/git", Argv: []string{"git"}}); d.Verdict != policies.Deny {
+		t.Errorf("/bin/git where the box writes /usr/bin: %v by %s", d.Verdict, d.Rule)
+	}
+}
+
 // A policy that was loaded after the call began decides as well.
 func TestDecideExecNow(t *testing.T) {
 	g := policytest.GrantFor(t, execRules, policies.Facts{Tenant: "t", Tool: "Bash", Command: "true"})

@@ -95,9 +95,10 @@ func pieces(f Facts) []piece {
 	return all
 }
 
-// execPiece returns a program as a piece of a call. Rules see a program of the system under
-// its bare name, as in a script, and under its path. A rule that allows sees any other
-// program only under its path; a rule that refuses also sees it under its bare name.
+// execPiece returns a program as a piece of a call. Rules see a program of the system that
+// the box cannot write under its bare name, as in a script, and under its path. A rule that
+// allows sees any other program only under its path; a rule that refuses also sees it under
+// its bare name.
 func execPiece(e Exec) piece {
 	pc := piece{kind: aCommand, text: e.text()}
 	first := word{text: e.Path}
@@ -115,7 +116,7 @@ func execPiece(e Exec) piece {
 		pc.doubt, pc.vague = "it has more arguments than belljar checks", true
 	}
 	pc.loose = loose(pc.words)
-	if OfSystem(e.Path) {
+	if e.ofSystem() {
 		pc.words[0].text, pc.words[0].also = base, e.Path
 	}
 	return pc

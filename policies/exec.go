@@ -40,10 +40,15 @@ type Exec struct {
 	Argv   []string // the first one is a name that the caller chose
 	Cut    bool     // words are missing in Argv, or a word is cut
 	Then   *Exec    // program that is started instead: the interpreter of a script, or the program that a loader gets
+
+	written bool // the profile lets the box write the file
 }
 
-// OfSystem reports whether a program is in a directory that no box can write:
-// the system's, or an image's.
+// ofSystem reports whether the program is one of the system's that the box cannot write.
+func (e Exec) ofSystem() bool { return OfSystem(e.Path) && !e.written }
+
+// OfSystem reports whether a program is in a directory of the system's programs, of the host
+// or of an image. A box can write there only where its profile mounts something writable.
 func OfSystem(name string) bool {
 	if path.Clean(name) != name {
 		return false
@@ -68,7 +73,7 @@ func (e Exec) name() string {
 // text returns the words in one line, for people: words that are not plain are quoted.
 func (e Exec) text() string {
 	words := slices.Clone(e.Argv)
-	if !OfSystem(e.Path) || len(words) == 0 {
+	if !e.ofSystem() || len(words) == 0 {
 		words = append([]string{e.Path}, words[min(1, len(words)):]...)
 	}
 	const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_/.,:=+@%"

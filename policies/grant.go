@@ -62,7 +62,8 @@ func (g Grant) Covers(other Grant) bool {
 
 // SameCall reports whether DecideExec returns the same decisions for both grants.
 func (g Grant) SameCall(other Grant) bool {
-	return g.policy == other.policy && g.call == other.call && g.approved == other.approved && slices.Equal(g.below, other.below)
+	return g.policy == other.policy && g.call == other.call && g.approved == other.approved && slices.Equal(g.below, other.below) &&
+		g.system == other.system && slices.Equal(g.mounts, other.mounts)
 }
 
 // judgedBy returns the grant of a policy's decision about a call. The same policy
