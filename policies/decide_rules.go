@@ -187,7 +187,7 @@ func (w *weighing) settle() {
 	switch {
 	case w.piece.fault != "":
 		w.outcome = outcome{verdict: Deny} // no rule can speak about the piece, whether it is enforced or not
-	case w.strict != nil && w.verdict == Ask && !w.question && w.lenient == nil && w.set.fallback == Deny:
+	case w.strict != nil && w.verdict == Ask && !w.question && w.lenient == nil && w.set.fallback == Deny && !w.skips():
 		// Such a question may replace an allow, but not a deny that would be the verdict
 		// without it.
 		w.verdict, w.maybe = Deny, false
@@ -195,7 +195,7 @@ func (w *weighing) settle() {
 		w.rule = w.strict
 	case w.lenient != nil:
 		w.rule = w.lenient
-	case w.piece.wrapper && len(w.piece.files) == 0:
+	case w.skips():
 		w.skip = true
 	default:
 		w.byDefault()
@@ -204,6 +204,10 @@ func (w *weighing) settle() {
 		w.remember = Remember{} // the same text may mean something else the next time
 	}
 }
+
+// skips reports whether the pieces that the piece starts are judged instead of it if no rule
+// speaks about it.
+func (w *weighing) skips() bool { return w.piece.wrapper && len(w.piece.files) == 0 }
 
 // byDefault applies the policy's default to a piece about which no rule speaks.
 func (w *weighing) byDefault() {
