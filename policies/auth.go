@@ -65,7 +65,7 @@ func (i *Issuer) Tenant(claims map[string]any) (tenant, why string) {
 		// hold.
 		holds, err := c.when.Holds(claims)
 		if err != nil {
-			return "", fmt.Sprintf("the condition %q cannot be evaluated: %v", Clip(c.when.String(), 100), err)
+			return "", fmt.Sprintf("the condition %q cannot be evaluated: %s", Clip(c.when.String(), 100), Clip(err.Error(), maxPart))
 		}
 		if holds {
 			return c.tenant, ""

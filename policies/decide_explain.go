@@ -9,10 +9,10 @@ import (
 // Part is one part of a call and what the rules say to it.
 type Part struct {
 	Subject string // "command", "path", "URL", "host" or "act"; empty for the call as a whole
-	Text    string // text of the part, printable, at most 200 characters
-	Via     string // programs that start the part, for example "env > timeout"
-	Words   string // words of a command, as they were read: x... begins with x, * is any number of words
-	Doubt   string // why the words do not say all that the part does; may be empty
+	Text    string // text of the part, printable, and cut after 200 characters
+	Via     string // programs that start the part, for example "env > timeout"; as Text
+	Words   string // words of a command, as they were read: x... begins with x, * is any number of words; as Text
+	Doubt   string // why the words do not say all that the part does; may be empty; as Text
 	Passed  bool   // the part is a wrapper without a rule: the commands that it starts are judged instead
 	Verdict Verdict
 	Rule    string // as in Decision.Rule
@@ -60,7 +60,7 @@ func (p *Policy) Explain(f Facts) (Decision, []Part) {
 		o := p.weigh(c, &pc)
 		part := Part{
 			Subject: pc.kind, Text: Clip(pc.text, maxPart), Via: Clip(strings.Join(pc.via, " > "), maxPart),
-			Words: Clip(showWords(pc.words), maxPart), Doubt: pc.doubt, Passed: o.skip, Matches: seen,
+			Words: Clip(showWords(pc.words), maxPart), Doubt: Clip(pc.doubt, maxPart), Passed: o.skip, Matches: seen,
 		}
 		if !o.skip {
 			one := p.decision(f.Tool, &pc, o)

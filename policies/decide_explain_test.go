@@ -51,6 +51,35 @@ func TestDoubts(t *testing.T) {
 	golden.Equal(t, "doubts.golden", b.String())
 }
 
+// TestExplainIsPrintable checks that no text of a call reaches a terminal as the call has it,
+// and that none is long.
+func TestExplainIsPrintable(t *testing.T) {
+	p := parse(t, head+`rules: [{id: r, match: {tool: "ext.*"}, when: 'int(args.n) > 1', decision: ask}]`)
+	f := bash("cat <<'\x1b[2J" + strings.Repeat("E", 500) + "'\nx")
+	f.Tool, f.Args = "ext.x", map[string]any{"n": "\x1b[31m" + strings.Repeat("9", 500)}
+	_, parts := p.Explain(f)
+	if len(parts) == 0 {
+		t.Fatal("nothing is explained")
+	}
+	failed, doubted := false, false
+	for _, part := range parts {
+		said := []string{part.Text, part.Via, part.Words, part.Doubt}
+		for _, m := range part.Matches {
+			said = append(said, m.Failed)
+			failed = failed || m.Failed != ""
+		}
+		doubted = doubted || part.Doubt != ""
+		for _, s := range said {
+			if policies.Clip(s, 210) != s {
+				t.Errorf("got %q", s)
+			}
+		}
+	}
+	if !failed || !doubted {
+		t.Errorf("the parts have no doubt, or the condition could be evaluated: %+v", parts)
+	}
+}
+
 // TestOtherRefusals checks the refusals that no other golden file shows.
 func TestOtherRefusals(t *testing.T) {
 	p := parse(t, head+`

@@ -132,7 +132,7 @@ func (c *inquiry) explained(r *rule, verdict Verdict, with, sure proof) (Match, 
 	}
 	m.When = r.when.String()
 	if s := c.evaluate(r); s.err != nil {
-		m.Failed = s.err.Error()
+		m.Failed = Clip(s.err.Error(), maxPart) // it may repeat an argument of the call
 	}
 	return m, true
 }

@@ -66,7 +66,7 @@ func (p *Provider) Person(claims map[string]any) (who Person, why string) {
 		// condition after it is evaluated.
 		holds, err := m.when.Holds(claims)
 		if err != nil {
-			return who, fmt.Sprintf("the condition %q cannot be evaluated: %v", Clip(m.when.String(), 100), err)
+			return who, fmt.Sprintf("the condition %q cannot be evaluated: %s", Clip(m.when.String(), 100), Clip(err.Error(), maxPart))
 		}
 		if holds {
 			who = m.as
