@@ -51,13 +51,14 @@ func (g Grant) Narrow(to Access) (Grant, error) {
 //
 // If both grants are of one profile, the hosts that the door lets through and the ports
 // that may be published are not compared: they change for boxes that are open
-// (Policy.Regrant), and are the same for all calls of the profile. Two profiles with a door
-// never share a box, whatever they say: one of them could reach what only the other may
-// reach. Whether TLS is opened must be the same, since a box gets the authority that it
-// trusts when it is made.
+// (Policy.Regrant), and are the same for all calls of the profile, except under a layer
+// that lets nothing out. Two profiles with a door never share a box, whatever they say: one
+// of them could reach what only the other may reach. Whether TLS is opened must be the same,
+// since a box gets the authority that it trusts when it is made.
 func (g Grant) Covers(other Grant) bool {
 	return !g.IsZero() && !other.IsZero() && g.tenant == other.tenant &&
-		g.browserBox == other.browserBox && g.nests == other.nests && g.downloads == other.downloads && g.upstream == other.upstream && g.covers(other.profileGrant)
+		g.browserBox == other.browserBox && g.nests == other.nests && g.downloads == other.downloads && g.upstream == other.upstream &&
+		(g.clip.offline == other.clip.offline || len(g.publish)+len(other.publish) == 0) && g.covers(other.profileGrant)
 }
 
 // SameCall reports whether DecideExec returns the same decisions for both grants.

@@ -38,6 +38,19 @@ func TestCovers(t *testing.T) {
 	}
 }
 
+// A session whose layer lets nothing out gets no box whose ports may be published, although
+// both grants are of one profile without a network.
+func TestCoversUnderOffline(t *testing.T) {
+	for profile, want := range map[string]bool{"fs: {workspace: ro}": true, "fs: {workspace: ro}, publish: 3000": false} {
+		p := parse(t, "version: 1\ndefaults: {decision: allow}\nprofiles:\n  a: {"+profile+"}\n")
+		d := p.Decide(bash("ls"))
+		box, plan := d.Grant, policies.ReadOnly("plan").Narrow(d, bash("ls")).Grant
+		if len(plan.Publish()) > 0 || box.Covers(plan) != want || plan.Covers(box) != want || !plan.Covers(plan) {
+			t.Errorf("{%s}: the box covers the session: %v, and the other way round: %v, want %v", profile, box.Covers(plan), plan.Covers(box), want)
+		}
+	}
+}
+
 // Many callers get the same grant; none of them can change what the others see.
 func TestProtectIsACopy(t *testing.T) {
 	g := parse(t, "version: 1\ndefaults: {decision: allow}\nprofiles: {a: {fs: {protect: [a, b]}}}\n").Decide(bash("ls")).Grant
