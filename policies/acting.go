@@ -45,7 +45,8 @@ type Open int
 // The values, the strictest first.
 const (
 	// OpenSeen allows URLs that a page has shown, without a change, and URLs without query
-	// and fragment. So an agent cannot put what it has read into the address of a page.
+	// and fragment. So an agent cannot put what it has read into a query or a fragment. A
+	// path or the name of a host can still contain it.
 	OpenSeen Open = iota
 	OpenAny       // every address that the rules allow
 )

@@ -38,8 +38,8 @@ type Decision struct {
 	Verdict Verdict
 	Rule    string // id of the rule that decided; "default" if no rule matched
 	Source  Source
-	// the part of the call that decided, for example one command of a script; printable, at
-	// most 200 characters
+	// the part of the call that decided, for example one command of a script; printable, and
+	// cut after 200 characters
 	Part    string
 	Subject string // what Part is: "command", "path", "URL", "host" or "act"; empty for the call as a whole
 	PartNo  int    // number of that part, from 1; 0 if no single part decided

@@ -44,10 +44,10 @@ func (g Grant) Narrow(to Access) (Grant, error) {
 }
 
 // Covers reports whether a box opened under g can serve a call granted other: the same
-// tenant, files, image, network and environment, and no limit above g's. A box outlives a
-// call, so a later grant may narrow and never widen it. Protected paths must be the same:
-// with less protection in other, the call could not write what it may write; with more, it
-// could write what it may not.
+// tenant, files, storage, image, network and environment, the same view of programs, and no
+// limit above g's. A box outlives a call, so a later grant may narrow and never widen it.
+// Protected paths must be the same: with less protection in other, the call could not write
+// what it may write; with more, it could write what it may not.
 //
 // If both grants are of one profile, the hosts that the door lets through and the ports
 // that may be published are not compared: they change for boxes that are open

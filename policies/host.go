@@ -96,8 +96,8 @@ func (h Host) String() string {
 	return h.name
 }
 
-// ownNames are the domains that contain no public names: RFC 6761, 6762, 7686 and
-// 8375, and the top level that ICANN has reserved for private use.
+// ownNames are domains whose names are not those of the public DNS: of RFC 6761, 6762, 7686
+// and 8375, and the top level that ICANN has reserved for private use.
 var ownNames = []string{".localhost", ".local", ".internal", ".home.arpa", ".onion"}
 
 // Public reports whether "*" matches the host: a name that anyone can resolve. A name of

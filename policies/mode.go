@@ -6,7 +6,7 @@ type Mode int
 // The modes of a rule.
 const (
 	ModeEnforce Mode = iota // the rule decides
-	ModeWarn                // the rule decides nothing; the agent reads what it would have decided
+	ModeWarn                // as ModeAudit, and the agent reads it if the call would not have passed
 	ModeAudit               // the rule decides nothing; the decision contains what it would have decided
 )
 

@@ -77,7 +77,7 @@ type Storage int
 
 // The storages.
 const (
-	StorageMemory Storage = iota // a tmpfs, which counts as the box's memory
+	StorageMemory Storage = iota // a tmpfs: memory of the box, in addition to the limit of memory
 	StorageDisk                  // an area of a disk, bounded by a quota
 )
 
@@ -106,8 +106,7 @@ type Totals struct {
 	Browsers int
 }
 
-// The totals of a policy that does not state them: four boxes with the default limits can
-// use everything that they have at the same time.
+// The totals of a policy that does not state them, if no profile gives one box more.
 const (
 	DefaultTotalMemory = 8 << 30  // bytes
 	DefaultTotalPids   = 4096     // processes and threads

@@ -54,8 +54,8 @@ type RefusedAt struct {
 	Col  int    `json:"col,omitempty"`
 }
 
-// RefusedPart is a part of a call: the words of a command if all of them are known,
-// otherwise its text. Start and End are its place in bytes of the script.
+// RefusedPart is a part of a call: the words of a command if all of them are known and they
+// are few, otherwise its text. Start and End are its place in bytes of the script.
 type RefusedPart struct {
 	Argv  []string `json:"argv,omitempty"`
 	Text  string   `json:"text,omitempty"`

@@ -38,8 +38,7 @@ func (f *Facts) Names() shell.Names {
 	return script.Names()
 }
 
-// Same reports whether a command runs the same files in both scenes, as far as
-// the scenes show, and whether their doubts are the same.
+// Same reports whether both scenes show the same directory, files, doubts and control.
 func (s *Scene) Same(other *Scene) bool {
 	if s == nil || other == nil {
 		return s == other

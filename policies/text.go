@@ -13,7 +13,7 @@ import (
 )
 
 // Clip returns s in one line, in which every character is visible; most is the largest
-// number of characters. The text of a call must not be able to add lines to a refusal or a
+// number of characters of s, and dots replace the others. The text of a call must not be able to add lines to a refusal or a
 // question, or to hide in it. Invisible characters are escaped, and also every space except
 // the ordinary one.
 func Clip(s string, most int) string {
@@ -73,7 +73,7 @@ func names[V any](m map[string]V) []string {
 	return slices.Sorted(maps.Keys(m))
 }
 
-// control reports whether a text contains a control character.
+// control reports whether a text contains a control character of ASCII.
 func control(s string) bool {
 	return strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r == 0x7f })
 }

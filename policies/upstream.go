@@ -28,7 +28,7 @@ const (
 var pins = []string{PinStrict: "strict", PinAsk: "ask", PinTofu: "tofu", PinOff: "off"}
 
 // String returns the pin as policies spell it.
-func (p Pin) String() string { return pins[p] }
+func (p Pin) String() string { return wordOf(pins, int(p)) }
 
 // Share says whose calls one running server serves; a server never serves two tenants.
 // The zero value is the strictest one.
@@ -44,7 +44,7 @@ const (
 var shares = []string{ShareSession: "session", SharePrincipal: "principal", ShareTenant: "tenant"}
 
 // String returns the share as policies spell it.
-func (s Share) String() string { return shares[s] }
+func (s Share) String() string { return wordOf(shares, int(s)) }
 
 // SecretPlace says where a secret is put. The zero value is the strictest one.
 type SecretPlace int
@@ -58,7 +58,7 @@ const (
 var secretPlaces = []string{SecretAtDoor: "door", SecretInEnv: "env"}
 
 // String returns the place as policies spell it.
-func (s SecretPlace) String() string { return secretPlaces[s] }
+func (s SecretPlace) String() string { return wordOf(secretPlaces, int(s)) }
 
 // UpstreamTimeouts bound how long a server may take. Every field must be above zero.
 type UpstreamTimeouts struct {
@@ -158,8 +158,9 @@ func upstreamProfile() profileGrant {
 }
 
 // of returns what the policy says about a server. An entry that is not trusted gets no
-// secrets, and the box of a server without a profile: its author may have used the name of
-// a server to which the operator gives more.
+// secrets, the box of a server without a profile, and the stricter value of each key that
+// trusts the server: its author may have used the name of a server to which the operator
+// gives more.
 func (u *upstreams) of(name string, trusted bool) upstream {
 	one, ok := u.servers[name]
 	if !ok {
