@@ -96,7 +96,7 @@ const (
 // name and never its value.
 type FieldSecret struct {
 	Secret   string // name of the secret under secrets of the policy
-	Origin   string // scheme, host and port, as ParseURL spells the host
+	Origin   string // scheme, host and port; the host has the spelling of ParseURL
 	Field    string // text, password, otp or card: what the field must be
 	Embedded bool   // the field may also be in a frame whose ancestors are of other origins
 }

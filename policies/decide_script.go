@@ -179,8 +179,8 @@ func loose(words []word) []word {
 }
 
 // file returns the target of a redirection as the segments of a path. The directory of a
-// relative path is not known: the script may have changed its directory. A target of which
-// only the beginning is known can be any path, since "/../" may follow.
+// relative path is not known: the script may have changed its directory. A target that
+// is known only in part can be any path, since "/../" may follow.
 func file(w shell.Word) []word {
 	var words []word
 	text := w.Text

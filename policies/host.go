@@ -66,7 +66,7 @@ func ParseHost(s string) (Host, error) {
 		last = label
 	}
 	if strings.Trim(last, "0123456789") == "" || strings.HasPrefix(last, "0x") && strings.Trim(last[2:], "0123456789abcdef") == "" {
-		return Host{}, fmt.Errorf("host %s ends in a number, as no name does; write an address as four numbers from 0 to 255", Clip(s, 80))
+		return Host{}, fmt.Errorf("host %s is not a name: its last part is a number; write an address as four numbers from 0 to 255", Clip(s, 80))
 	}
 	return Host{name: name}, nil
 }

@@ -57,7 +57,7 @@ func TestParseHostErrors(t *testing.T) {
 		label(64):         "between dots it must have 1 to 63 characters",
 		"a b.example":     "contains more than letters",
 		"bücher.example":  "write other letters in the xn-- form",
-		"files.example.7": "ends in a number",
+		"files.example.7": "its last part is a number",
 	} {
 		if _, err := policies.ParseHost(in); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: got %v, want %q", in, err, want)

@@ -151,7 +151,7 @@ func TestNetworkFaults(t *testing.T) {
 		{"user", allow("u@files.example"), 4, 34, `allow "u@files.example": host u@files.example is not a name: it contains more than letters, digits, hyphens, underscores and dots; write other letters in the xn-- form`, ""},
 		{"raw idn", allow("bücher.example"), 4, 34, `allow "bücher.example": host bücher.example is not a name: it contains more than letters, digits, hyphens, underscores and dots; write other letters in the xn-- form`, ""},
 		{"nul", allow(`"evil.example\0.files.example"`), 4, 34, `allow "evil.example\x00.files.example": host evil.example\x00.files.example is not a name: it contains more than letters, digits, hyphens, underscores and dots; write other letters in the xn-- form`, ""},
-		{"decimal address", allow(`"2130706433"`), 4, 34, `allow "2130706433": host 2130706433 ends in a number, as no name does; write an address as four numbers from 0 to 255`, ""},
+		{"decimal address", allow(`"2130706433"`), 4, 34, `allow "2130706433": host 2130706433 is not a name: its last part is a number; write an address as four numbers from 0 to 255`, ""},
 		{"port zero", allow(`"files.example:0"`), 4, 34, `allow "files.example:0": "0" is not a valid port; write a number from 1 to 65535`, ""},
 		{"large port", allow(`"files.example:65536"`), 4, 34, `allow "files.example:65536": "65536" is not a valid port; write a number from 1 to 65535`, ""},
 		{"port with a sign", allow(`"files.example:+80"`), 4, 34, `allow "files.example:+80": "+80" is not a valid port; write a number from 1 to 65535`, ""},
