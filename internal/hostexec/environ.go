@@ -1,8 +1,10 @@
 package hostexec
 
 import (
+	"errors"
 	"fmt"
-	"path/filepath"
+	"io/fs"
+	"net/url"
 	"regexp"
 	"slices"
 	"strings"
@@ -11,8 +13,9 @@ import (
 
 // Passed are the names of the variables of this process that a program outside a box gets,
 // if they are set. In addition it gets the variables that its caller names. None of the
-// variables in Passed can contain code. A name that ends in * stands for all names with
-// this beginning. The value of PATH is cleaned.
+// variables in Passed contains code; some name a place of code, which
+// [Boxes.CheckVariable] checks. A name that ends in * stands for all names with this
+// beginning. The value of PATH is cleaned.
 var Passed = []string{
 	"PATH", "HOME", "USER", "LOGNAME", "SHELL", "TERM", "TZ", "LANG", "LANGUAGE", "LC_*", "TMPDIR",
 	"XDG_RUNTIME_DIR", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME",
@@ -22,9 +25,10 @@ var Passed = []string{
 	"http_proxy", "https_proxy", "no_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "ALL_PROXY",
 }
 
-// carries matches the names of variables through which code gets into a program: variables
-// of the dynamic linker (ld.so(8)), shells, interpreters, git, make, pagers and editors. No
-// caller can pass one of them.
+// carries matches the names of variables through which code is known to get into a program,
+// for example those of the dynamic linker (ld.so(8)), shells, interpreters, git and make.
+// Such a list is never complete. It guards only [Program.Pass], which the operator chooses
+// by --host-env.
 var carries = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^(LD_.*|GCONV_PATH|LOCPATH|GLIBC_TUNABLES|` +
 		`BASH_ENV|ENV|BASH_FUNC_.*|SHELLOPTS|BASHOPTS|PS4|PROMPT_COMMAND|IFS|CDPATH|ZDOTDIR|` +
@@ -54,11 +58,59 @@ func passes(name string, also []string) bool {
 	}) || slices.Contains(also, name)
 }
 
-// Environ returns the environment of a program: the variables of inherited that are in
-// [Passed] or in also, and variables that stop interpreters from looking for code in a
-// place that a box can write. It fails if a variable names such a place, for example a HOME
-// in the workspace, from which every program reads its configuration.
-func (b Boxes) Environ(inherited, also []string) ([]string, error) {
+// busAddress is the variable with the address of the user's message bus.
+const busAddress = "DBUS_SESSION_BUS_ADDRESS"
+
+// CheckVariable returns an error if the value of a variable names a place that a box can
+// write, for example a HOME in the workspace, from which every program reads its
+// configuration. It finds a place in a list, after a scheme such as FILE:, and as a relative
+// path with a slash, which begins in dir. The value of PATH is not checked, because
+// [Boxes.Environ] removes such places from it.
+func (b Boxes) CheckVariable(name, value, dir string) error {
+	if name == "PATH" {
+		return nil
+	}
+	values := []string{value}
+	if name == busAddress {
+		plain, err := plainBus(value)
+		if err != nil {
+			return fmt.Errorf("the variable %s: %w", name, err)
+		}
+		values = append(values, plain)
+	}
+	// After su(1), variables may name places of another user.
+	useless := func(err error) bool { return tooLong(err) || errors.Is(err, fs.ErrPermission) }
+	for _, v := range values {
+		if err := b.checkText(v, dir, -1, useless); err != nil {
+			return fmt.Errorf("the variable %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// plainBus returns the addresses of a message bus without escapes. It returns an error if an
+// address does not only name a place: unixexec: and autolaunch: start a program (D-Bus
+// specification, "Server Addresses").
+func plainBus(addresses string) (string, error) {
+	for address := range strings.SplitSeq(addresses, ";") {
+		switch kind, _, _ := strings.Cut(address, ":"); kind {
+		case "", "unix", "tcp", "nonce-tcp":
+		default:
+			return "", fmt.Errorf("an address begins with %q: want unix:, tcp: or nonce-tcp:", kind+":")
+		}
+	}
+	plain, err := url.PathUnescape(addresses)
+	if err != nil {
+		return "", fmt.Errorf("read the addresses: %w", err)
+	}
+	return plain, nil
+}
+
+// Environ returns the environment of a program that runs in dir: the variables of inherited
+// that are in [Passed] or in also, and variables that stop Python and git from looking for
+// code in a place that a box can write. It fails if [Boxes.CheckVariable] does for one of
+// them.
+func (b Boxes) Environ(inherited, also []string, dir string) ([]string, error) {
 	for _, name := range also {
 		if err := CheckPass(name); err != nil {
 			return nil, err
@@ -74,15 +126,16 @@ func (b Boxes) Environ(inherited, also []string) ([]string, error) {
 			continue
 		case !passes(name, also):
 			continue
-		case filepath.IsAbs(value):
-			if err := b.Check(value); err != nil {
-				return nil, fmt.Errorf("the variable %s: %w", name, err)
-			}
+		}
+		if err := b.CheckVariable(name, value, dir); err != nil {
+			return nil, err
 		}
 		env = append(env, v)
 	}
 	env = append(env, "PATH="+b.cleanPath(path))
 	if len(b.dirs) > 0 {
+		// This acts only in a program that unsets GIT_DIR: from a directory in such a place,
+		// its git does not look above (git(1)).
 		env = append(env, "GIT_CEILING_DIRECTORIES="+strings.Join(b.dirs, ":"))
 	}
 	return append(env, fixed...), nil

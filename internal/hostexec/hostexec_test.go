@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -69,6 +70,7 @@ func TestNothingIsLeftToChance(t *testing.T) {
 	for name, text := range map[string]string{
 		"good": "#!/usr/bin/env sh\nexit\n", "script": "#! \t" + in("boxed/bin/tool") + " -x\n", "scripts": "#!" + in("script"),
 		"argument": "#!/usr/bin/env " + in("boxed/bin/tool") + "\n", "option": "#!/usr/bin/env -S A=b PATH=" + boxed + " tool\n",
+		"list": "#!/usr/bin/env -S PATH=/usr/bin:" + in("boxed/bin") + " tool\n", "letter": "#!/bin/sh -x" + in("boxed/bin") + "\n",
 		"near": "#!sh\n", "turn": "#!" + in("turn") + "\n",
 	} {
 		if err := os.WriteFile(in(name), []byte(text), 0o755); err != nil {
@@ -107,6 +109,8 @@ func TestNothingIsLeftToChance(t *testing.T) {
 		"a script for such a script":         func(p *hostexec.Program) { p.Argv = []string{in("scripts")} },
 		"a script that env starts it for":    func(p *hostexec.Program) { p.Argv = []string{in("argument")} },
 		"a script with a PATH of boxes":      func(p *hostexec.Program) { p.Argv = []string{in("option")} },
+		"a script with a list with boxes":    func(p *hostexec.Program) { p.Argv = []string{in("list")} },
+		"a script with an option of boxes":   func(p *hostexec.Program) { p.Argv = []string{in("letter")} },
 		"a script by a relative interpreter": func(p *hostexec.Program) { p.Argv = []string{in("near")} },
 		"a script for itself":                func(p *hostexec.Program) { p.Argv = []string{in("turn")} },
 		"a program by a relative path":       func(p *hostexec.Program) { p.Argv = []string{"./sh"} },
@@ -213,6 +217,68 @@ func TestEnvironment(t *testing.T) {
 	// Without a PATH, the standard directories of the system are searched.
 	if _, err := hostexec.WrittenIn().Find("sh", ""); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestVariablesThatNamePlaces checks that a variable is refused if a part of its value is a
+// path that a box can write, and that the address of a message bus starts no program.
+func TestVariablesThatNamePlaces(t *testing.T) {
+	dir := t.TempDir()
+	boxed, link := filepath.Join(dir, "boxed"), filepath.Join(dir, "a link")
+	if err := os.Mkdir(boxed, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(boxed, link); err != nil {
+		t.Fatal(err)
+	}
+	boxes := hostexec.WrittenIn(boxed)
+	for _, tt := range []struct {
+		name, value string
+		refused     bool
+	}{
+		{"HOME", boxed, true},
+		{"HOME", "/home/a", false},
+		{"SSL_CERT_DIR", "/etc/ssl/certs:" + boxed, true},
+		{"SSL_CERT_DIR", "/etc/ssl/certs:" + link + "/certs:/x", true},
+		{"SSL_CERT_DIR", "/etc/ssl/certs:/usr/share/certs", false},
+		{"KRB5CCNAME", "FILE:" + boxed + "/cc", true},
+		{"KRB5CCNAME", "FILE:" + link + "/cc", true},
+		{"KRB5CCNAME", "DIR::" + boxed + "/cc", true},
+		{"KRB5CCNAME", "FILE:/tmp/cc", false},
+		{"KRB5CCNAME", "KEYRING:persistent:1000", false},
+		{"XDG_CONFIG_HOME", boxed[1:] + "/config", true}, // the program runs in /
+		{"TZ", ":" + boxed + "/zone", true},
+		{"TZ", "Europe/Berlin", false},
+		{"https_proxy", "http://proxy.example:3128/", false},
+		{"DISPLAY", ":0", false},
+		{"OWN_LIST", "a=b;c=" + boxed, true},
+		{"OWN_LIST", "eyJh/bGci+/Zz==", false},
+		{"OTHER", boxed, false}, // is not passed
+		{"PATH", "/usr/bin:" + boxed, false},
+		{"DBUS_SESSION_BUS_ADDRESS", "unix:path=/run/user/1000/bus,guid=00", false},
+		{"DBUS_SESSION_BUS_ADDRESS", "unix:abstract=/tmp/dbus-x;tcp:host=localhost,port=1", false},
+		{"DBUS_SESSION_BUS_ADDRESS", "", false},
+		{"DBUS_SESSION_BUS_ADDRESS", "unix:path=" + boxed + "/bus", true},
+		{"DBUS_SESSION_BUS_ADDRESS", "unix:path=" + strings.ReplaceAll(boxed, "/", "%2f") + "%2fbus", true},
+		{"DBUS_SESSION_BUS_ADDRESS", "unix:path=/%zz", true},
+		{"DBUS_SESSION_BUS_ADDRESS", "unixexec:path=/bin/sh,argv1=-c", true},
+		{"DBUS_SESSION_BUS_ADDRESS", "unix:path=/run/user/1000/bus;unixexec:path=/bin/sh", true},
+		{"DBUS_SESSION_BUS_ADDRESS", "autolaunch:", true},
+	} {
+		env, err := boxes.Environ([]string{tt.name + "=" + tt.value}, []string{"OWN_LIST"}, "/")
+		if (err != nil) != tt.refused {
+			t.Errorf("%s=%s: got %v, want a refusal: %v", tt.name, tt.value, err, tt.refused)
+		}
+		if err == nil && slices.Contains(env, "OTHER="+tt.value) {
+			t.Errorf("got %q, want a variable less", env)
+		}
+		if err != nil && !strings.HasPrefix(err.Error(), "the variable "+tt.name+": ") {
+			t.Errorf("got %v, want the name of the variable", err)
+		}
+	}
+	// The error does not show the rest of the value, which may be a secret.
+	if err := boxes.CheckVariable("X", boxed+"/x;password=letmein", "/"); err == nil || strings.Contains(err.Error(), "letmein") {
+		t.Errorf("got %v", err)
 	}
 }
 

@@ -1,14 +1,18 @@
 package hostexec
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 // Boxes are the directories that boxes can write. The zero value is refused: a caller
@@ -106,6 +110,77 @@ func (b Boxes) Check(path string) error {
 	return nil
 }
 
+// partings are the characters that separate a path from the rest of an argument or of a
+// variable: --file=/a, @/a, -v/a:/b, file:///a, FILE:/a, or the script of sh -c.
+const partings = " \t\n=:,;@'\"`()[]{}<>|&$!?*#"
+
+// checkArgument refuses an argument of a program that runs in dir, if the argument names a
+// path which a box can write. The path may also come after the letter of an option (-I/a).
+func (b Boxes) checkArgument(arg, dir string) error {
+	option := -1
+	if strings.HasPrefix(arg, "-") {
+		option = strings.IndexByte(arg, '/')
+	}
+	return b.checkText(arg, dir, option, tooLong)
+}
+
+// checkText refuses an argument, or the value of a variable, that names a path which a box
+// can write. The path may be at the beginning of the text, after a parting, or at the
+// position option. A relative path with a slash begins in dir. Other meanings that a program
+// gives to a text are not known here. useless reports whether an error of Check only means
+// that the program cannot open the path.
+func (b Boxes) checkText(text, dir string, option int, useless func(error) bool) error {
+	for i := range len(text) {
+		if i != option && i > 0 && !strings.ContainsRune(partings, rune(text[i-1])) {
+			continue
+		}
+		rest := text[i:]
+		if !strings.Contains(rest, "/") {
+			break // a word, and not a path
+		}
+		rest = rest[:min(len(rest), unix.PathMax)] // the kernel takes no longer path
+		if dir, in := b.holds(filepath.Clean(from(dir, rest))); in {
+			return fmt.Errorf("%s lies in %s, which a box can write", upTo(rest, partings), dir)
+		}
+		// File names may contain any character, so a path may end at each parting. Links are
+		// not followed for all of these, because a text may have many words: the path ends
+		// at the first parting, at the end of an entry of a list, or with the text if it is
+		// the first path in it or a value after =.
+		paths := []string{upTo(rest, partings), upTo(rest, ":;,")}
+		if !strings.Contains(text[:i], "/") || text[i-1] == '=' {
+			paths = append(paths, rest)
+		}
+		for _, path := range slices.Compact(paths) {
+			if !strings.Contains(path, "/") {
+				continue
+			}
+			if err := b.Check(from(dir, path)); err != nil && !useless(err) {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// tooLong reports whether a text is too long to name a file.
+func tooLong(err error) bool { return errors.Is(err, syscall.ENAMETOOLONG) }
+
+// upTo returns the part of a text before the first of some characters.
+func upTo(text, ends string) string {
+	if end := strings.IndexAny(text, ends); end >= 0 {
+		return text[:end]
+	}
+	return text
+}
+
+// from returns a path as a program in dir resolves it.
+func from(dir, path string) string {
+	if filepath.IsAbs(path) {
+		return path
+	}
+	return dir + "/" + path
+}
+
 // cleanPath returns a PATH without entries that a box can write or that depend on the
 // working directory.
 func (b Boxes) cleanPath(list string) string {
@@ -178,16 +253,12 @@ func (b Boxes) checkScript(path string) error {
 		case !filepath.IsAbs(words[0]):
 			return fmt.Errorf("the first line of %s names %s, which depends on the working directory", name, words[0])
 		}
-		for _, word := range words {
-			if _, value, ok := strings.Cut(word, "="); ok && !filepath.IsAbs(word) {
-				word = value
-			}
-			if !filepath.IsAbs(word) {
-				continue
-			}
-			if err := b.Check(word); err != nil {
-				return fmt.Errorf("the first line of %s: %w", name, err)
-			}
+		err = b.Check(words[0])
+		for _, word := range words[1:] {
+			err = cmp.Or(err, b.checkArgument(word, "/"))
+		}
+		if err != nil {
+			return fmt.Errorf("the first line of %s: %w", name, err)
 		}
 		name = words[0]
 		if links++; links > maxInterpreters {

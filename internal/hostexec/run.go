@@ -8,7 +8,6 @@ import (
 	"math"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"runtime"
 	"strings"
 	"sync"
@@ -42,7 +41,7 @@ type Program struct {
 	// in Pass.
 	Inherit []string
 	Pass    []string
-	Env     []string // further variables, NAME=value, which are not checked
+	Env     []string // further variables, NAME=value; neither names nor values are checked
 
 	Sources []string // files from which code in Data was read; no box can write them
 	Cgroup  string   // cgroup v2 directory in which the program gets its cgroup; empty for no cgroup
@@ -79,67 +78,11 @@ func (p *Program) check() error {
 		}
 	}
 	for _, arg := range p.Argv[1:] {
-		if err := p.checkArgument(arg); err != nil {
+		if err := p.Boxes.checkArgument(arg, p.Dir); err != nil {
 			return fmt.Errorf("an argument: %w", err)
 		}
 	}
 	return nil
-}
-
-// partings are the characters that separate a path from the rest of an argument: --file=/a,
-// @/a, -v/a:/b, file:///a, or the script of sh -c.
-const partings = " \t\n=:,;@'\"`()[]{}<>|&$!?*#"
-
-// checkArgument refuses an argument that names a path which a box can write. The path may
-// be at the beginning of the argument, after a parting, or after the letter of an option
-// (-I/a). A relative path with a slash begins in the working directory. Other meanings that
-// a program gives to an argument are not known here.
-func (p *Program) checkArgument(arg string) error {
-	option := -1
-	if strings.HasPrefix(arg, "-") {
-		option = strings.IndexByte(arg, '/')
-	}
-	for i := range len(arg) {
-		if i != option && i > 0 && !strings.ContainsRune(partings, rune(arg[i-1])) {
-			continue
-		}
-		// File names may contain any character, so the whole rest of the argument may be a
-		// path. Links in it are followed only if the rest is the whole argument or a value
-		// after =, and not after each of the many words of a script.
-		rest := arg[i:]
-		if !strings.Contains(rest, "/") {
-			break // a word, and not a path
-		}
-		first := rest
-		if end := strings.IndexAny(rest, partings); end >= 0 {
-			first = rest[:end]
-		}
-		if dir, in := p.Boxes.holds(filepath.Clean(p.from(rest))); in {
-			return fmt.Errorf("%s lies in %s, which a box can write", rest, dir)
-		}
-		paths := []string{first, rest}
-		if i > 0 && arg[i-1] != '=' {
-			paths = paths[:1]
-		}
-		for _, path := range paths {
-			if !strings.Contains(path, "/") {
-				continue
-			}
-			// A text that is too long for a path does not name a file.
-			if err := p.Boxes.Check(p.from(path)); err != nil && !errors.Is(err, syscall.ENAMETOOLONG) {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// from returns a path as the program resolves it: a relative path begins in Dir.
-func (p *Program) from(path string) string {
-	if filepath.IsAbs(path) {
-		return path
-	}
-	return p.Dir + "/" + path
 }
 
 // Run runs a program to its end and returns its exit status. When Run returns, all
@@ -151,7 +94,7 @@ func Run(ctx context.Context, p Program) (code int, err error) {
 	if err := p.check(); err != nil {
 		return 0, err
 	}
-	env, err := p.Boxes.Environ(p.Inherit, p.Pass)
+	env, err := p.Boxes.Environ(p.Inherit, p.Pass, p.Dir)
 	if err != nil {
 		return 0, err
 	}

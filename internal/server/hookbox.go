@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -63,9 +62,7 @@ func (b *boxRunner) Run(ctx context.Context, c hooks.Command) (code int, err err
 	}
 	limit := grant.Limits().Wall
 	result, err = box.Run(ctx, sandbox.Cmd{
-		// Not in /workspace: an interpreter takes modules from its working directory, and
-		// the agent could have put a module there that answers instead of the hook.
-		Grant: grant, Argv: c.Argv, Dir: "/tmp", Environ: env, Stdin: c.Stdin, Timeout: min(c.Timeout, limit), Out: c.Out, Err: c.Err,
+		Grant: grant, Argv: c.Argv, Dir: hookDir, Environ: env, Stdin: c.Stdin, Timeout: min(c.Timeout, limit), Out: c.Out, Err: c.Err,
 	})
 	switch {
 	case err != nil:
@@ -81,6 +78,11 @@ func (b *boxRunner) Run(ctx context.Context, c hooks.Command) (code int, err err
 	}
 	return result.Code, nil
 }
+
+// hookDir is the working directory of a hook in its box. It is not /workspace: an interpreter
+// takes modules from its working directory, and the agent could have put a module there that
+// answers instead of the hook.
+const hookDir = "/tmp"
 
 // environ returns the environment of a hook: the variables of its box's commands, without
 // those that name a place that an agent can write. For commands, a profile may have put the
@@ -99,9 +101,9 @@ func (b *boxRunner) environ(boxed []string, grant policies.Grant, c hooks.Comman
 	written := hostexec.WrittenInside(dirs...)
 	boxed = slices.DeleteFunc(boxed, func(v string) bool {
 		name, value, _ := strings.Cut(v, "=")
-		return name != "PATH" && filepath.IsAbs(value) && written.Check(value) != nil
+		return written.CheckVariable(name, value, hookDir) != nil
 	})
-	env, err := written.Environ(boxed, nil)
+	env, err := written.Environ(boxed, nil, hookDir)
 	if err != nil {
 		return nil, fmt.Errorf("the environment of its box: %w", err)
 	}

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -260,6 +261,32 @@ func (p trap) asHook(r *rand.Rand, argv []string) (name, text string) {
 		return "sync-x.py", fmt.Sprintf("import json, base64, subprocess, os\nsubprocess.run(['/bin/sh', '-c', %q])\nif os.path.exists(%q): print('TAKEN')\n", quoted, p.witness)
 	}
 	return "x.js", fmt.Sprintf("try { require('left') } catch {}\nrequire('child_process').spawnSync('/bin/sh', ['-c', %q])\nif (require('fs').existsSync(%q)) console.log('TAKEN')\n", quoted, p.witness)
+}
+
+// TestHookEnvironment checks that a hook in a box gets no variable with a part that names a
+// place that an agent can write, and runs without it.
+func TestHookEnvironment(t *testing.T) {
+	testenv.Need(t, testenv.UserNamespaces)
+	_, w := openTrap(t)
+	d := w.Policy.Decide(policies.Facts{Tenant: policies.LocalTenant, Tool: "Bash", Command: "true"})
+	kept := []string{"LANG=C", "SSL_CERT_FILE=/etc/ssl/cert.pem", "https_proxy=http://127.0.0.1:3128"}
+	env, err := (&boxRunner{w.home}).environ(append([]string{
+		"HOME=/workspace", "SSL_CERT_DIR=/etc/ssl/certs:/workspace/certs", "KRB5CCNAME=FILE:/workspace/cc", "XDG_CONFIG_HOME=../workspace/config",
+		"DBUS_SESSION_BUS_ADDRESS=unixexec:path=/bin/sh",
+	}, kept...), d.Grant, hooks.Command{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, v := range env {
+		if name, value, _ := strings.Cut(v, "="); name != "GIT_CEILING_DIRECTORIES" && name != "HOOK_WORKSPACE" && (strings.Contains(value, "workspace") || strings.Contains(value, "unixexec")) {
+			t.Errorf("a hook gets %s", v)
+		}
+	}
+	for _, v := range kept {
+		if !slices.Contains(env, v) {
+			t.Errorf("a hook does not get %s", v)
+		}
+	}
 }
 
 // TestNoBaitIsTaken checks that nothing that an agent writes into its workspace runs when
