@@ -8,6 +8,9 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
+	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -25,7 +28,7 @@ type probing struct {
 
 func (p *probing) flags(c *cobra.Command) {
 	c.Flags().BoolVar(&p.on, "probe", false, "try to get out of a box of this host and policy")
-	c.Flags().StringVar(&p.profile, "profile", "", "with --probe: `name` of a profile of the policy (default: the policy's own)")
+	c.Flags().StringVar(&p.profile, "profile", "", "with --probe: `name` of a profile of the policy (default: the profile that the policy gives such a command)")
 }
 
 // finding is a probe without the required outcome.
@@ -36,6 +39,7 @@ type finding struct {
 	Detail   string          `json:"detail"`
 	Means    string          `json:"means"`
 	Tried    bool            `json:"tried"` // if false, nothing is known, which is not a reason for trust
+	Works    bool            `json:"works"` // whether the probe tries what must work in a box, rather than a way out
 }
 
 // tally counts the probes of a category.
@@ -51,6 +55,7 @@ type probed struct {
 	OK         bool      `json:"ok"`
 	Policy     string    `json:"policy"`
 	Profile    string    `json:"profile"`
+	Tenants    []string  `json:"tenants"`   // the two tenants whose boxes are tried
 	Workspace  string    `json:"workspace"` // empty if a workspace was made for the probes
 	Held       int       `json:"held"`
 	Of         int       `json:"of"`
@@ -59,7 +64,7 @@ type probed struct {
 }
 
 // run tries all probes in boxes of this deployment. Without --workspace it makes a
-// workspace: probes look for hooks to plant, and if one succeeds, the hook should not be in
+// workspace: some probes try to plant a hook, and if one succeeds, the hook should not be in
 // a workspace of the user.
 func (p *probing) run(c *cobra.Command, set *setup, asJSON bool) (err error) {
 	ctx, cancel := signal.NotifyContext(c.Context(), stop...)
@@ -74,12 +79,12 @@ func (p *probing) run(c *cobra.Command, set *setup, asJSON bool) (err error) {
 			return failure(fmt.Errorf("make a workspace for the probes: %w", err))
 		}
 	}
-	srv, err := own.open(c.Context(), c.ErrOrStderr())
+	srv, err := own.open(ctx, c.ErrOrStderr())
 	if err != nil {
 		return err
 	}
 	defer srv.Close()
-	report := probed{Policy: srv.PolicyName, Categories: []tally{}, Findings: []finding{}}
+	report := probed{Policy: srv.PolicyName, Tenants: []string{}, Categories: []tally{}, Findings: []finding{}}
 	if c.Flags().Changed("workspace") {
 		report.Workspace = srv.Workspace
 	}
@@ -97,13 +102,9 @@ func (p *probing) run(c *cobra.Command, set *setup, asJSON bool) (err error) {
 
 // fill tries the probes in boxes for two tenants, with what a profile grants.
 func (r *probed) fill(ctx context.Context, srv *server.Server, profile string) error {
-	var grants [2]policies.Grant
-	for i, tenant := range []string{"probe", "probe-neighbour"} {
-		d := srv.Policy.Decide(policies.Facts{Tenant: tenant, Session: "probe", Tool: "Bash", Profile: profile, Command: "true"})
-		if d.Verdict != policies.Allow {
-			return errors.New(d.Refusal(""))
-		}
-		grants[i] = d.Grant
+	grants, err := r.choose(srv.Policy, profile)
+	if err != nil {
+		return err
 	}
 	r.Profile = grants[0].Profile()
 	suite, err := escape.Open(ctx, escape.Config{Supervisor: srv.Sandbox(), Workspace: srv.Workspace, Attacker: grants[0], Neighbour: grants[1]})
@@ -119,6 +120,45 @@ func (r *probed) fill(ctx context.Context, srv *server.Server, profile string) e
 		r.add(p, o)
 	}
 	return errors.Join(err, suite.Close())
+}
+
+// choose chooses two tenants, and returns what the policy grants each of them for a command.
+// A policy that names tenants serves only them and the person at this machine, so these are
+// the candidates, in this order. Any other policy serves every tenant.
+func (r *probed) choose(p *policies.Policy, profile string) (grants [2]policies.Grant, err error) {
+	if profile != "" && !slices.Contains(p.Profiles(), profile) {
+		return grants, fmt.Errorf("--profile: the policy has no profile %q; it has %s", profile, strings.Join(p.Profiles(), ", "))
+	}
+	tenants := []string{"probe", "probe-neighbour"}
+	if named := p.Tenants(); len(named) > 0 {
+		tenants = slices.Clone(named)
+		if !slices.Contains(named, policies.LocalTenant) {
+			tenants = append(tenants, policies.LocalTenant)
+		}
+	}
+	refused, more := "", 0 // why the first is refused, and how many others are
+	for _, tenant := range tenants {
+		d := p.Decide(policies.Facts{Tenant: tenant, Session: "probe", Tool: "Bash", Profile: profile, Command: "true", Now: time.Now()})
+		if d.Verdict != policies.Allow {
+			if refused == "" {
+				refused = fmt.Sprintf("for tenant %s it says %s by rule %s: %s", tenant, d.Verdict, d.Rule, d.Reason)
+			} else {
+				more++
+			}
+			continue
+		}
+		grants[len(r.Tenants)] = d.Grant
+		if r.Tenants = append(r.Tenants, tenant); len(r.Tenants) == len(grants) {
+			return grants, nil
+		}
+	}
+	switch {
+	case refused == "": // the only tenant is the person at this machine
+		refused = "it has no other tenant than " + strings.Join(r.Tenants, "")
+	case more > 0:
+		refused += fmt.Sprintf(" It also refuses %d more.", more)
+	}
+	return grants, fmt.Errorf("open boxes for the probes: the policy must allow two tenants the tool Bash with the command `true`; %s", refused)
 }
 
 // explain adds what to do to the error of a box that cannot be opened.
@@ -141,10 +181,12 @@ func (r *probed) add(p escape.Probe, o escape.Outcome) {
 		t.Held++
 		r.Held++
 	} else {
-		f := finding{ID: p.ID, Name: p.Name, Category: p.Category, Detail: o.Detail, Means: p.Category.Means(), Tried: o.Err == nil}
+		f := finding{ID: p.ID, Name: p.Name, Category: p.Category, Detail: o.Detail, Means: p.Category.Means(), Tried: o.Err == nil, Works: p.Works}
 		switch {
+		case o.Err != nil && p.Works:
+			f.Detail, f.Means = o.Err.Error(), "it is not known whether what programs need works in the box"
 		case o.Err != nil:
-			f.Detail = o.Err.Error()
+			f.Detail, f.Means = o.Err.Error(), "it is not known whether "+f.Means
 		case p.Works:
 			f.Means = "what programs need does not work in the box"
 		}
@@ -173,7 +215,7 @@ func (r *probed) print(out io.Writer, asJSON bool) error {
 		switch {
 		case !f.Tried:
 			word = "UNTRIED"
-		case f.Means != f.Category.Means():
+		case f.Works:
 			word = "BROKEN"
 		}
 		fmt.Fprintf(out, "\n%s %s %s\n  found: %s\n  so: %s\n", word, f.ID, f.Name, f.Detail, f.Means)
