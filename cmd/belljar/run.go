@@ -77,7 +77,7 @@ time was up; 125 if belljar could not run it.`,
 	s.mode.flag(c)
 	s.callsFlag(c)
 	s.tenantFlag(c)
-	c.Flags().StringVar(&profile, "profile", "", "`name` of a profile of the policy (default: the policy's own)")
+	c.Flags().StringVar(&profile, "profile", "", "`name` of a profile of the policy (default: the profile that the policy gives the command)")
 	c.Flags().StringVar(&set, "set", "run", "with an overlay workspace, the `name` of the set that keeps the changes; the next run with it continues there")
 	c.Flags().StringArrayVarP(&ports, "publish", "p", nil, "open a `port` of the box here: PORT, HOSTPORT:PORT or ADDRESS:HOSTPORT:PORT; host port 0 takes a free one")
 	// The words after the command's name belong to the command.

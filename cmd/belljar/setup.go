@@ -13,7 +13,7 @@ import (
 	"belljar.dev/policies"
 )
 
-// setup contains the flags that the commands share that open a server.
+// setup contains the flags shared by the commands that open a server.
 type setup struct {
 	server.Config
 	mode workspaceMode
@@ -24,7 +24,12 @@ func (s *setup) flags(c *cobra.Command) {
 	c.Flags().StringVar(&s.Workspace, "workspace", ".", "`directory` the boxes see as /workspace")
 	c.Flags().StringVar(&s.State, "state", "", "`directory` for what outlives the program (default: $XDG_STATE_HOME/belljar)")
 	c.Flags().StringVar(&s.Policy, "policy", "", "policy `file`, or a bundled one by its name, which \"belljar policy list\" prints (default: $XDG_CONFIG_HOME/belljar/policy.yaml, else the built-in default)")
-	c.Flags().StringArrayVar(&s.HostEnv, "host-env", nil, "`name` of a variable that programs outside boxes (commands of secrets, trusted hooks) get too; may be repeated")
+	hostEnvFlag(c, &s.HostEnv)
+}
+
+// hostEnvFlag adds the flag --host-env.
+func hostEnvFlag(c *cobra.Command, names *[]string) {
+	c.Flags().StringArrayVar(names, "host-env", nil, "`name` of a variable that programs outside boxes (commands of secrets, trusted hooks) get too; may be repeated")
 }
 
 // tenantFlag adds the flag --tenant.

@@ -51,7 +51,7 @@ At SIGHUP, and a second after its files were changed, it reads the policy again.
 	c.Flags().DurationVar(&o.link.Drain, "drain", 30*time.Second, "how long running calls have to end once the worker stops, at most 10m")
 	linkFlags(c, &o.link.Credentials)
 	c.Flags().StringVar(&o.Policy, "policy", "", "policy `file`, the same at all workers (default: $XDG_CONFIG_HOME/belljar/policy.yaml)")
-	c.Flags().StringArrayVar(&o.HostEnv, "host-env", nil, "`name` of a variable that programs outside boxes (commands of secrets, trusted hooks) get too; may be repeated")
+	hostEnvFlag(c, &o.HostEnv)
 	hookFlags(c, o.Hooks)
 	c.Flags().BoolVar(&o.Service.Watch, "watch", true, "read the policy again when its files change, and not only at SIGHUP")
 	c.Flags().BoolVar(&o.Tools.Structured, "structured", false, "give structured results and output schemas to every client, in addition to the texts")
