@@ -56,7 +56,7 @@ func start(ctx context.Context, from []socket, unit string) error {
 	return lack
 }
 
-// connect opens a connection, which ends with ctx.
+// connect opens a connection to the manager, which ends with ctx.
 func connect(ctx context.Context, s socket) (_ *dbus.Conn, err error) {
 	wire, err := new(net.Dialer).DialContext(ctx, "unix", s.path)
 	if err != nil {
@@ -70,11 +70,10 @@ func connect(ctx context.Context, s socket) (_ *dbus.Conn, err error) {
 		return nil, errors.Join(err, wire.Close())
 	}
 	err = conn.Auth(nil) // as this user, which the kernel reports for the socket
-	switch {
-	case err != nil:
-	case s.bus:
+	if err == nil && s.bus {
 		err = conn.Hello()
-	default:
+	}
+	if err == nil { // a bus may have no manager
 		err = ping(ctx, conn)
 	}
 	if err != nil {
@@ -83,7 +82,7 @@ func connect(ctx context.Context, s socket) (_ *dbus.Conn, err error) {
 	return conn, nil
 }
 
-// ping waits until the manager answers at its private socket. If systemd reads the end of
+// ping waits until the manager answers. If systemd reads, at its private socket, the end of
 // the greeting and the first message together, it does not look at the message until
 // something follows (seen with 252: one connection of five).
 func ping(ctx context.Context, conn *dbus.Conn) error {
@@ -110,7 +109,7 @@ type bounded struct {
 
 func (b bounded) Read(p []byte) (int, error) { return b.reader.Read(p) }
 
-// property is one property of a unit: (sv).
+// property is one property of a unit, of the D-Bus type (sv).
 type property struct {
 	Name  string
 	Value dbus.Variant

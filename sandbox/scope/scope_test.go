@@ -162,7 +162,7 @@ func TestStart(t *testing.T) {
 		deaf  bool
 		asked []string
 	}{
-		{"bus", true, false, []string{"Hello", "AddMatch", "Subscribe", "StartTransientUnit"}},
+		{"bus", true, false, []string{"Hello", "Ping", "AddMatch", "Subscribe", "StartTransientUnit"}},
 		{"private socket that forgets the first message", false, true, []string{"Ping", "Subscribe", "StartTransientUnit"}},
 		{"private socket", false, false, []string{"Ping", "Subscribe", "StartTransientUnit"}},
 	} {
@@ -179,6 +179,26 @@ func TestStart(t *testing.T) {
 				t.Errorf("asked %q for %q with %v, want %q with %v", m.asked, m.unit, m.values, tt.asked, want)
 			}
 		})
+	}
+}
+
+// A bus may have no manager. The next place is then asked, and the error says that there is
+// no manager if that was the last.
+func TestStartFindsTheManager(t *testing.T) {
+	empty := &manager{refuse: "Ping"}
+	bus, _ := empty.listen(t)
+	m := &manager{results: []string{"done"}}
+	private, wait := m.listen(t)
+	if err := start(t.Context(), []socket{{bus, true}, {private, false}}, "a.scope"); err != nil {
+		t.Fatal(err)
+	}
+	wait()
+	if m.unit != "a.scope" {
+		t.Errorf("the manager started %q", m.unit)
+	}
+	bus, _ = (&manager{refuse: "Ping"}).listen(t)
+	if err := start(t.Context(), []socket{{bus, true}}, "a.scope"); !errors.Is(err, ErrNoManager) {
+		t.Errorf("got %v, want that there is no manager", err)
 	}
 }
 
