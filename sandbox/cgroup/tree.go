@@ -71,10 +71,24 @@ func New() (*Tree, error) {
 	if err != nil {
 		return nil, err
 	}
+	t.open(found, name)
+	t.watch = listsChildren("/proc/thread-self")
+	if t.keeper, err = startKeeper(t.dirs()); err != nil {
+		return nil, errors.Join(err, t.Close())
+	}
+	return t, nil
+}
+
+// open makes our directory in every hierarchy that allows it. The tree of version 2 may be
+// mounted more than once. It is still one tree, so the first mount with our directory is
+// enough.
+func (t *Tree) open(found []hierarchy, name string) {
 	for _, h := range found {
 		if h.v2 {
-			t.openV2(h, name)
-			t.widen(h, name)
+			if t.v2 == "" {
+				t.openV2(h, name)
+				t.widen(h, name)
+			}
 			continue
 		}
 		sweep(h.dir)
@@ -88,11 +102,6 @@ func New() (*Tree, error) {
 		}
 		t.v1[ctl], t.own[ctl] = dir, h.dir
 	}
-	t.watch = listsChildren("/proc/thread-self")
-	if t.keeper, err = startKeeper(t.dirs()); err != nil {
-		return nil, errors.Join(err, t.Close())
-	}
-	return t, nil
 }
 
 // openV2 makes our directory in the v2 tree and enables the controllers. The

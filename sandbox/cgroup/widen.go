@@ -10,20 +10,22 @@ import (
 )
 
 // Scope is the result of asking the user's service manager for a cgroup. The zero Scope
-// means that the manager was not asked, because nothing was missing or it cannot help.
+// means that none was wanted: belljar is root, no controller is missing, or the host has no
+// v2 tree. If Err wraps [scope.ErrService] or [scope.ErrContainer], a cgroup was wanted and
+// the manager was not asked.
 type Scope struct {
-	Name    string   // name of the unit that this process is in; "" if it is in none
-	Err     error    // why this process is in no unit
-	Missing []string // controllers that the host has, but not the cgroup of this process
+	Name    string   // name of the scope that belljar asked for and is in; "" if it is not in one
+	Err     error    // why it is not in one, or why the cgroup of its scope was not found
+	Missing []string // controllers of the v2 tree, except io, that cannot be used for boxes
 }
 
 // Scope returns the result of asking the service manager for a cgroup.
 func (t *Tree) Scope() Scope { return t.scope }
 
-// widen moves this process to a cgroup with all controllers of the v2 tree, if the
-// directory that openV2 made lacks some, and makes the directory there. Without an answer,
-// nothing changes. Root does not need this, because root can make cgroups at the top of the
-// tree.
+// widen moves this process to a scope of the user's service manager, which usually has more
+// controllers, if the directory that openV2 made lacks some. It then makes the directory
+// there. If Enter fails, the directory stays where it is. Root does not need this, because
+// root can make cgroups at the top of the tree.
 func (t *Tree) widen(h hierarchy, name string) {
 	if os.Geteuid() == 0 {
 		return
@@ -32,7 +34,8 @@ func (t *Tree) widen(h hierarchy, name string) {
 	if t.v2 != "" && len(missing) == 0 {
 		return
 	}
-	unit, err := scope.Enter(context.Background()) //nolint:forbidigo // bounded, and whoever prepares the first box has no context
+	// Once for all callers of the supervisor, so the context of none of them may end it.
+	unit, err := scope.Enter(context.Background()) //nolint:forbidigo // bounded by the package scope
 	t.scope = Scope{Name: unit, Err: err, Missing: missing}
 	if err != nil {
 		return
@@ -51,8 +54,9 @@ func (t *Tree) widen(h hierarchy, name string) {
 	t.scope.Missing = t.missing(found[i])
 }
 
-// missing returns the controllers that the v2 tree has and our directory lacks, except the
-// controller of the disk, which systemd gives to no user.
+// missing returns the controllers that the v2 tree has and that our directory cannot use,
+// except the controller of the disk: systemd gives it to no user unless the operator adds it
+// (docs/hosts.md).
 func (t *Tree) missing(h hierarchy) (names []string) {
 	for _, ctl := range available(mountPoint(h.dir)) {
 		if ctl != ctlIO && !t.v2ctl[ctl] {
@@ -62,7 +66,8 @@ func (t *Tree) missing(h hierarchy) (names []string) {
 	return names
 }
 
-// leaveV2 undoes openV2.
+// leaveV2 removes the directory that openV2 made. The cgroup above it stays as handOut left
+// it.
 func (t *Tree) leaveV2() {
 	if t.v2 == "" {
 		return
