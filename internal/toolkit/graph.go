@@ -43,10 +43,12 @@ type GraphNode struct {
 // manifests reports whether a file configures imports.
 func manifests(path string) bool {
 	switch base := path[strings.LastIndexByte(path, '/')+1:]; base {
-	case "go.mod", "Cargo.toml", "tsconfig.json", "jsconfig.json", "package.json", "deno.json":
+	case "go.mod", "Cargo.toml", "jsconfig.json", "deno.json", "deno.jsonc":
 		return true
+	default: // tsconfig.json often extends tsconfig.base.json or the like
+		return strings.HasPrefix(base, "tsconfig.") && strings.HasSuffix(base, ".json") ||
+			strings.HasSuffix(base, ".s") || strings.HasSuffix(base, ".S")
 	}
-	return strings.HasSuffix(path, ".s") || strings.HasSuffix(path, ".S")
 }
 
 // graphOf reads a graph of the files, once for each kind; nil if the time was up.

@@ -10,21 +10,21 @@ import (
 
 // resolver finds the files that imports lead to.
 type resolver struct {
-	files  []*code.File
-	byPath map[string]int
-	dirs   map[string][]int    // the files of each directory
-	base   map[string][]int    // files of C and C++, by the last part of their path
-	java   map[string][]int    // files of Java, by package, and by package and class
-	mods   []module            // modules of Go, the longest directory first
-	crates map[string]string   // directory of each crate of Rust, by its name in paths
-	paths  map[string]*project // settings of tsconfig.json and deno.json, by directory
-	goes   map[unit][]int      // the files of each package of Go
+	files   []*code.File
+	byPath  map[string]int
+	dirs    map[string][]int           // the files of each directory
+	base    map[string][]int           // files of C and C++, by the last part of their path
+	java    map[string][]int           // files of Java, by package, and by package and class
+	mods    []module                   // modules of Go, the longest directory first
+	crates  map[string]string          // directory of each crate of Rust, by its name in paths
+	scripts map[string]*importSettings // settings of TypeScript and JavaScript, by directory
+	goes    map[unit][]int             // the files of each package of Go
 }
 
 func newResolver(files []*code.File) *resolver {
 	x := &resolver{
 		files: files, byPath: make(map[string]int), dirs: make(map[string][]int), base: make(map[string][]int),
-		java: make(map[string][]int), crates: make(map[string]string), paths: make(map[string]*project),
+		java: make(map[string][]int), crates: make(map[string]string), scripts: make(map[string]*importSettings),
 		goes: make(map[unit][]int),
 	}
 	for i, f := range files {
@@ -46,6 +46,11 @@ func newResolver(files []*code.File) *resolver {
 		case code.Rust, code.Python, code.TypeScript, code.TSX, code.JavaScript, code.Shell, code.Other:
 		}
 	}
+	for dir := range x.dirs {
+		if s := x.scriptSettings(dir); s != nil {
+			x.scripts[dir] = s
+		}
+	}
 	order.By(x.mods, func(a, b *module) int { return len(b.dir) - len(a.dir) })
 	return x
 }
@@ -63,7 +68,7 @@ type target struct {
 	sure  Sure
 }
 
-// settings reads a file that configures how imports are resolved.
+// settings reads a file that configures how imports of Go or Rust are resolved.
 func (x *resolver) settings(f *code.File) {
 	dir := dirOf(f.Path)
 	switch path.Base(f.Path) {
@@ -72,10 +77,6 @@ func (x *resolver) settings(f *code.File) {
 	case "Cargo.toml":
 		if name := crateName(f.Text); name != "" {
 			x.crates[name] = dir
-		}
-	case "tsconfig.json", "jsconfig.json", "deno.json", "deno.jsonc":
-		if p := readProject(f.Text); p != nil {
-			x.paths[dir] = p
 		}
 	}
 }

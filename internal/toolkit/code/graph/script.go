@@ -2,20 +2,28 @@ package graph
 
 import (
 	"encoding/json"
+	"math"
 	"path"
+	"slices"
 	"strings"
 )
 
-// project is what a tsconfig.json or a deno.json states about imports.
-type project struct {
-	base  string              // directory of paths that are not relative; empty if not set
-	paths map[string][]string // patterns with at most one star
+// importSettings is what a tsconfig.json or jsconfig.json, or a deno.json or deno.jsonc,
+// states about imports. Its paths begin at the root of the project.
+type importSettings struct {
+	based   bool
+	base    string              // directory of imports that are not relative, if based
+	paths   map[string][]string // paths by patterns, each with at most one star
+	from    string              // directory in which paths begin if not based
+	imports map[string]string   // paths by patterns, of an import map
+	extends []string            // files that say what these settings leave out, the strongest last
 }
 
-// readProject reads the settings, which may contain comments and trailing commas. It
-// returns nil if it cannot read them.
-func readProject(text string) *project {
+// readSettings reads the settings of a file in dir, which may contain comments and trailing
+// commas. It returns nil if it cannot read them.
+func readSettings(dir, text string) *importSettings {
 	var raw struct {
+		Extends         json.RawMessage `json:"extends"` // a text or a list of texts
 		CompilerOptions struct {
 			BaseURL string              `json:"baseUrl"`
 			Paths   map[string][]string `json:"paths"`
@@ -25,19 +33,94 @@ func readProject(text string) *project {
 	if len(text) > 1<<20 || json.Unmarshal([]byte(plainJSON(text)), &raw) != nil {
 		return nil
 	}
-	p := &project{base: raw.CompilerOptions.BaseURL, paths: raw.CompilerOptions.Paths}
-	if p.paths == nil {
-		p.paths = make(map[string][]string)
+	s := &importSettings{
+		based: raw.CompilerOptions.BaseURL != "", base: path.Join(dir, raw.CompilerOptions.BaseURL),
+		paths: raw.CompilerOptions.Paths, from: dir, imports: make(map[string]string),
+	}
+	var extends []string
+	if json.Unmarshal(raw.Extends, &extends) != nil {
+		extends = make([]string, 1)
+		_ = json.Unmarshal(raw.Extends, &extends[0]) // if this fails too, nothing is extended
+	}
+	for _, file := range extends {
+		if isRelative(file) { // others are in packages
+			s.extends = append(s.extends, path.Join(dir, file))
+		}
 	}
 	for from, to := range raw.Imports { // in an import map, a slash at the end stands for all paths below
 		if strings.HasSuffix(from, "/") && strings.HasSuffix(to, "/") {
 			from, to = from+"*", to+"*"
 		}
-		if strings.HasPrefix(to, "./") || strings.HasPrefix(to, "../") {
-			p.paths[from] = []string{to}
+		if isRelative(to) {
+			s.imports[from] = path.Join(dir, to)
 		}
 	}
-	return p
+	return s
+}
+
+func isRelative(imported string) bool {
+	return strings.HasPrefix(imported, "./") || strings.HasPrefix(imported, "../")
+}
+
+// add adds what other settings state and s leaves out.
+func (s *importSettings) add(other *importSettings) {
+	if !s.based {
+		s.based, s.base = other.based, other.base
+	}
+	if s.paths == nil {
+		s.paths, s.from = other.paths, other.from
+	}
+	for from, to := range other.imports {
+		if _, ok := s.imports[from]; !ok {
+			s.imports[from] = to
+		}
+	}
+}
+
+// maxExtended is the most files that the settings of a directory may extend.
+const maxExtended = 16
+
+// scriptSettings reads the settings of a directory. It returns nil if the directory has
+// none. If two of its files state the same, the first in this order counts.
+func (x *resolver) scriptSettings(dir string) *importSettings {
+	var all *importSettings
+	left := maxExtended
+	for _, name := range []string{"tsconfig.json", "jsconfig.json", "deno.json", "deno.jsonc"} {
+		s := x.extended(path.Join(dir, name), &left)
+		switch {
+		case s == nil:
+		case all == nil:
+			all = s
+		default:
+			all.add(s)
+		}
+	}
+	return all
+}
+
+// extended reads the settings of a file, and those of the files that it extends. left is the
+// number of files that may still be read in addition.
+func (x *resolver) extended(name string, left *int) *importSettings {
+	i, ok := x.byPath[name]
+	if !ok {
+		return nil
+	}
+	s := readSettings(dirOf(name), x.files[i].Text)
+	if s == nil {
+		return nil
+	}
+	for _, file := range slices.Backward(s.extends) {
+		if _, ok := x.byPath[file]; !ok {
+			file += ".json"
+		}
+		if *left--; *left < 0 {
+			break
+		}
+		if upper := x.extended(file, left); upper != nil {
+			s.add(upper)
+		}
+	}
+	return s
 }
 
 // plainJSON removes comments and trailing commas from a JSON text.
@@ -88,15 +171,16 @@ func plainJSON(text string) string {
 	return out.String()
 }
 
-// scriptImport finds the file of an import in TypeScript or JavaScript.
+// scriptImport finds the file of an import in TypeScript or JavaScript. A package of the
+// project that is imported by its name counts as outside, because package.json is not read.
 func (x *resolver) scriptImport(file, imported string) target {
 	dir := dirOf(file)
-	if imported == "." || imported == ".." || strings.HasPrefix(imported, "./") || strings.HasPrefix(imported, "../") {
-		return x.script(path.Join(dir, imported), Certain)
+	if imported == "." || imported == ".." || isRelative(imported) {
+		return x.script(path.Join(dir, imported))
 	}
 	for up := dir; ; up = dirOf(up) {
-		if p := x.paths[up]; p != nil {
-			return x.aliased(up, p, imported)
+		if s := x.scripts[up]; s != nil {
+			return x.aliased(s, imported)
 		}
 		if up == "" {
 			return target{}
@@ -105,32 +189,58 @@ func (x *resolver) scriptImport(file, imported string) target {
 }
 
 // aliased resolves an import by the nearest settings.
-func (x *resolver) aliased(dir string, p *project, imported string) target {
-	var best []string
-	star, long := "", -1
-	for pattern, to := range p.paths {
-		before, after, wild := strings.Cut(pattern, "*")
-		switch {
-		case !wild && pattern == imported:
-			best, star, long = to, "", 1<<30
-		case wild && len(before) > long && len(imported) >= len(before)+len(after) && strings.HasPrefix(imported, before) && strings.HasSuffix(imported, after):
-			best, star, long = to, imported[len(before):len(imported)-len(after)], len(before)
-		}
+func (x *resolver) aliased(s *importSettings, imported string) target {
+	var best match
+	for pattern, to := range s.imports {
+		best.try(imported, pattern, "", []string{to})
 	}
-	for _, to := range best {
-		if t := x.script(path.Join(dir, p.base, strings.Replace(to, "*", star, 1)), Certain); len(t.files) > 0 {
+	from := s.from
+	if s.based {
+		from = s.base
+	}
+	for pattern, to := range s.paths {
+		best.try(imported, pattern, from, to)
+	}
+	for _, to := range best.to {
+		if t := x.script(path.Join(best.from, strings.Replace(to, "*", best.star, 1))); len(t.files) > 0 {
 			return t
 		}
 	}
-	if p.base != "" {
-		return x.script(path.Join(dir, p.base, imported), Certain)
+	if s.based {
+		return x.script(path.Join(s.base, imported))
 	}
 	return target{}
 }
 
-// script finds the file of a module: the path as it is written, the path with an extension,
-// a file in a directory of this name, or the TypeScript source of a JavaScript path.
-func (x *resolver) script(at string, sure Sure) target {
+// match is the pattern that fits an import best so far: one without a star, then the one
+// with the longest text before its star, then the one with the longest text after it.
+type match struct {
+	to    []string // the paths of the pattern, in the order in which they are tried
+	from  string   // directory in which they begin
+	star  string   // text that the star of the pattern stands for
+	ranks [2]int
+}
+
+func (m *match) try(imported, pattern, from string, to []string) {
+	before, after, wild := strings.Cut(pattern, "*")
+	ranks, star := [2]int{len(before) + 1, len(after)}, ""
+	switch {
+	case !wild && pattern == imported:
+		ranks[0] = math.MaxInt
+	case wild && len(imported) >= len(before)+len(after) && strings.HasPrefix(imported, before) && strings.HasSuffix(imported, after):
+		star = imported[len(before) : len(imported)-len(after)]
+	default:
+		return
+	}
+	if ranks[0] > m.ranks[0] || ranks[0] == m.ranks[0] && ranks[1] >= m.ranks[1] {
+		*m = match{to, from, star, ranks}
+	}
+}
+
+// script finds the file of a module. It tries the path as it is written, the TypeScript
+// source of a JavaScript path, the path with an extension, and the index file of a
+// directory, in this order.
+func (x *resolver) script(at string) target {
 	if at == ".." || strings.HasPrefix(at, "../") {
 		return target{}
 	}
@@ -155,7 +265,7 @@ func (x *resolver) script(at string, sure Sure) target {
 	}
 	for _, name := range try {
 		if i, ok := x.byPath[name]; ok {
-			return target{files: []int{i}, sure: sure}
+			return target{files: []int{i}, sure: Certain}
 		}
 	}
 	return target{}
