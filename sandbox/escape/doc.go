@@ -10,9 +10,10 @@
 // an error other than those of a refusal shows.
 //
 // A [Suite] has both worlds, and two boxes of two tenants: the first box also
-// attacks the second. The targets are victims: files, sockets, processes, memory,
-// queues and keys with a secret. The suite makes them for this purpose, on the
-// host and in the other tenant's box, and always removes them.
+// attacks the second. The targets are victims: processes with files, sockets, memory
+// and keys that contain a secret, and with queues, a semaphore and a terminal. The
+// suite makes them for this purpose, on the host and in the other tenant's box, and
+// always removes them.
 //
 // The acts are done by a prober, which is the running program itself under
 // another name: its executable is piped into the box, so a box needs nothing

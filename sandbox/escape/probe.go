@@ -118,7 +118,7 @@ type ground struct {
 	image     bool // whether the box has an image's system directories
 	git       bool // whether the workspace is a repository
 	limits    limit.Enforcements
-	addresses []string // addresses of the host, except loopback
+	addresses []string // addresses of the host, except loopback and link-local
 	door      bool     // whether the profile has a way out
 	signals   bool     // whether the host claims that no command can signal another command of its box
 }

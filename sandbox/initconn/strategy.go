@@ -32,8 +32,8 @@ const GlanceTime = 1500 * time.Microsecond
 func Glance(stderr int) Strategy { return glance{stderr} }
 
 // Hear receives messages by a strategy and passes them to deal, until heard reports true.
-// It may return before that: the caller then waits for what the deal of Listen passes to
-// it. An error closes the connection, and Listen returns it.
+// It may return before that: the caller then waits for what the deal of another Hear or of
+// Listen passes to it. An error closes the connection, and Listen returns it.
 func (c *Conn) Hear(how Strategy, deal Handler, heard func() bool) { how.hear(c, deal, heard) }
 
 type listen struct{}
