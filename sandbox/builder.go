@@ -76,9 +76,9 @@ func (b *builder) file(name, text string) {
 	}
 }
 
-// fileSystem makes a file system, with a mount of it that is attached nowhere.
-func (b *builder) fileSystem(kind string, options ...[2]string) (fs, tree boxinit.Slot) {
-	fs = b.Call(unix.SYS_FSOPEN, kind, unix.FSOPEN_CLOEXEC).Save()
+// tmpfs makes a tmpfs, with a mount of it that is attached nowhere.
+func (b *builder) tmpfs(options ...[2]string) (fs, tree boxinit.Slot) {
+	fs = b.Call(unix.SYS_FSOPEN, "tmpfs", unix.FSOPEN_CLOEXEC).Save()
 	for _, o := range append(options, [2]string{"source", "belljar"}) {
 		b.Call(unix.SYS_FSCONFIG, fs, unix.FSCONFIG_SET_STRING, o[0], o[1], 0)
 	}

@@ -286,7 +286,7 @@ func (p *plan) storage(b *builder) {
 		attach(area, storageRoot)
 		b.attr(in(storageRoot), 0, mountAttr{set: unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV, propagation: unix.MS_PRIVATE})
 	default:
-		_, area := b.fileSystem("tmpfs", [2]string{"mode", "755"}, [2]string{"size", strconv.FormatInt(p.limits.Tmp, 10)}, [2]string{"nr_inodes", strconv.FormatInt(p.limits.TmpFiles, 10)})
+		_, area := b.tmpfs([2]string{"mode", "755"}, [2]string{"size", strconv.FormatInt(p.limits.Tmp, 10)}, [2]string{"nr_inodes", strconv.FormatInt(p.limits.TmpFiles, 10)})
 		attach(p.keep(b, area), storageRoot)
 	}
 	for _, s := range storageDirs {
@@ -315,7 +315,7 @@ func (f forBrowser) downloadArea(b *builder) {
 	// could, a command may have put a link in its place.
 	b.Call(unix.SYS_MKDIRAT, atFDCWD, in(dir), 0o755)
 	size := f.downloads + downloadFiles*int64(os.Getpagesize()) // each file takes whole pages
-	_, area := b.fileSystem("tmpfs", [2]string{"mode", "1777"}, [2]string{"size", strconv.FormatInt(size, 10)}, [2]string{"nr_inodes", strconv.Itoa(downloadFiles)})
+	_, area := b.tmpfs([2]string{"mode", "1777"}, [2]string{"size", strconv.FormatInt(size, 10)}, [2]string{"nr_inodes", strconv.Itoa(downloadFiles)})
 	b.attr(area, 0, mountAttr{set: unix.MOUNT_ATTR_NOEXEC, propagation: unix.MS_PRIVATE})
 	b.Call(unix.SYS_MOVE_MOUNT, area, "", atFDCWD, in(dir), unix.MOVE_MOUNT_F_EMPTY_PATH)
 }

@@ -134,7 +134,7 @@ func (t *templates) close() {
 func (p *plan) addTemplate(b *builder) {
 	p.begin(b)
 	b.Step("make the template")
-	fs, tree := b.fileSystem("tmpfs", [2]string{"mode", "755"}, [2]string{"size", "1m"}, [2]string{"nr_inodes", "4096"})
+	fs, tree := b.tmpfs([2]string{"mode", "755"}, [2]string{"size", "1m"}, [2]string{"nr_inodes", "4096"})
 	b.Call(unix.SYS_FCHDIR, tree)
 	for i, m := range p.mounts {
 		if !m.layer && !beneathAny(p.mounts[:i], m.target) {

@@ -56,7 +56,7 @@ func (p *plan) trust(b *builder) {
 	b.Step("trust the egress door")
 	b.dir(bundleDir)
 	if imaged(p.mounts) { // the root is read-only already, so the bundle gets a file system of its own
-		_, tree := b.fileSystem("tmpfs", [2]string{"mode", "755"}, [2]string{"size", strconv.Itoa(2 * bundleMost)}, [2]string{"nr_inodes", "8"})
+		_, tree := b.tmpfs([2]string{"mode", "755"}, [2]string{"size", strconv.Itoa(2 * bundleMost)}, [2]string{"nr_inodes", "8"})
 		b.Call(unix.SYS_MOVE_MOUNT, tree, "", atFDCWD, bundleDir, unix.MOVE_MOUNT_F_EMPTY_PATH)
 	}
 	bundle := b.Call(unix.SYS_OPENAT, atFDCWD, bundleFile, unix.O_CREAT|unix.O_WRONLY|unix.O_CLOEXEC|unix.O_NOFOLLOW, 0o444).Save()

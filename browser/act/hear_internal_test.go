@@ -50,7 +50,7 @@ func TestFailuresOfFrames(t *testing.T) {
 		if of.failure != failure {
 			t.Errorf("the document of the frame %s failed, and the tab says %q, want %q", frame, of.failure, failure)
 		}
-		if last := (hand{of.tab}).lastAsked(); (last != "") != (frame == "top") {
+		if last := hand(of).lastAsked(); (last != "") != (frame == "top") {
 			t.Errorf("the document of the tab that was requested last is %q", last)
 		}
 	}

@@ -108,8 +108,8 @@ func (m *masks) any() bool {
 // (Unicode, 23.7).
 const cutMark = "\uffff"
 
-// clip returns a text that is not masked yet, of at most most characters and perhaps a
-// cutMark.
+// clip cuts a text that is not masked yet to most characters. If something is cut off, a
+// cutMark is added.
 func clip(text string, most int) string {
 	if len(text) <= most {
 		return text

@@ -149,9 +149,9 @@ func (r *Reader) Read(ctx context.Context, g policies.Grant, q Query) (*Result, 
 		return nil, err
 	}
 	if res.Page != nil {
-		page := *res
-		page.Picture = nil // a call that reads on does not get it again
-		r.pages.put(k, &page, keep && !q.Picture, time.Now())
+		kept := *res
+		kept.Picture = nil // a call that reads on does not get it again
+		r.pages.put(k, &kept, keep && !q.Picture, time.Now())
 	}
 	return res, nil
 }

@@ -32,7 +32,7 @@ func askFronts(ctx context.Context, state string) ([]control.From[[]fleet.Info],
 func fronts(ctx context.Context, state string) ([]*control.Client, error) {
 	found, err := askFronts(ctx, state)
 	if err == nil && len(found) == 0 {
-		err = errors.New(noFront)
+		err = errors.New(noFront) //nolint:staticcheck // a whole sentence for a person, which `fleet status` prints too
 	}
 	var all []*control.Client
 	for _, at := range found {

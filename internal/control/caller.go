@@ -63,10 +63,10 @@ func callerOf(c net.Conn) peer {
 // namespace of a process of root (ptrace(2), PTRACE_MODE_READ), so check could not recognize
 // a box of a server of root. Root can become any user.
 func (c peer) check(self uint32) error {
-	switch {
-	case c.uid == self:
-	case c.uid == 0:
-		return fmt.Errorf("root is not the user of this server; run the command as its user: runuser -u %s -- belljar ...", userName(self))
+	switch c.uid {
+	case self:
+	case 0:
+		return fmt.Errorf("root is not the user of this server; run the command as its user: runuser -u %s -- belljar COMMAND", userName(self))
 	default:
 		return fmt.Errorf("uid %d is not the user of this server", c.uid)
 	}

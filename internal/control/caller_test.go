@@ -17,7 +17,7 @@ func TestCallers(t *testing.T) {
 	}{
 		{peer{uid: 1234, pid: pid}, 1234, ""},
 		{peer{uid: 0, pid: pid}, 0, ""},
-		{peer{uid: 0, pid: pid}, 4000000123, "root is not the user of this server; run the command as its user: runuser -u USER -- belljar ..."},
+		{peer{uid: 0, pid: pid}, 4000000123, "root is not the user of this server; run the command as its user: runuser -u USER -- belljar COMMAND"},
 		{peer{uid: 1235, pid: pid}, 1234, "uid 1235 is not the user of this server"},
 		{peer{uid: 1235, pid: pid}, 0, "uid 1235 is not the user of this server"},
 		{peer{uid: 1234, pid: 0}, 1234, "cannot be inspected"},

@@ -96,7 +96,7 @@ func plainBus(addresses string) (string, error) {
 		switch kind, _, _ := strings.Cut(address, ":"); kind {
 		case "", "unix", "tcp", "nonce-tcp":
 		default:
-			return "", fmt.Errorf("an address begins with %q: want unix:, tcp: or nonce-tcp:", kind+":")
+			return "", fmt.Errorf("an address begins with %q; want one with unix:, tcp: or nonce-tcp: at its beginning", kind+":")
 		}
 	}
 	plain, err := url.PathUnescape(addresses)

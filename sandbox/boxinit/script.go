@@ -47,7 +47,7 @@ const (
 	kindSlot
 )
 
-// AnyError, as the errno to ignore, means every errno.
+// AnyError is the errno to ignore that means every errno.
 const AnyError = 0xffff
 
 // callStore is not a system call: the init copies the second argument to the

@@ -77,8 +77,6 @@ func TestSweepSparesTheLiving(t *testing.T) {
 	}
 }
 
-// A tenant's directories contain its totals, follow a change of the policy, and are removed
-// with the last box if there are many tenants.
 // TestOneDirectoryInTheV2Tree checks that the tree of version 2 has one of our directories,
 // and not one for each mount of it: only the directory that Tree knows is removed.
 func TestOneDirectoryInTheV2Tree(t *testing.T) {
@@ -86,13 +84,15 @@ func TestOneDirectoryInTheV2Tree(t *testing.T) {
 	tree := &Tree{v1: map[string]string{}, own: map[string]string{}, v2ctl: map[string]bool{}}
 	tree.open([]hierarchy{{dir: mounts[0], v2: true}, {dir: mounts[1], v2: true}}, "belljar.test.1")
 	for _, f := range tree.claims {
-		defer f.Close()
+		t.Cleanup(func() { f.Close() })
 	}
 	if want := filepath.Join(mounts[0], "belljar.test.1"); tree.v2 != want || len(tree.claims) != 1 {
 		t.Errorf("got the directory %s and %d claims, want %s and one", tree.v2, len(tree.claims), want)
 	}
 }
 
+// A tenant's directories contain its totals, follow a change of the policy, and are removed
+// with the last box if there are many tenants.
 func TestShareLivesWithItsBoxes(t *testing.T) {
 	testenv.NeedCgroups(t)
 	c := groupsOf(t)
