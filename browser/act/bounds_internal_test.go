@@ -65,10 +65,10 @@ func TestWhatIsKeptIsBounded(t *testing.T) {
 		}
 	}
 	for _, l := range of.console.all {
-		fits("a line of the console", l, maxConsoleLine+20)
+		fits("a line of the console", l, 2*maxConsoleLine+20)
 	}
 	for _, r := range of.requests.all {
-		fits("a request", r.url, maxShownURL)
+		fits("a request", r.url, 2*maxShownURL+1)
 	}
 	for _, f := range of.frames {
 		if len(f.url) > MaxURL {
@@ -120,6 +120,10 @@ func TestRefsMakeRoom(t *testing.T) {
 		of.refs.byNum[last].shown = true
 		for len(of.refs.byNum) < maxNumbers {
 			number()
+		}
+		var has line
+		if text := of.lineOf(&has, frame{id: "f", loader: "l"}, []any{map[string]any{"n": float64(next), "r": "button", "m": "Old"}}); text != fmt.Sprintf(`[%d] button "Old"`, of.refs.last) || len(has.shows) != 1 || has.lacks {
+			t.Fatalf("a control with a number is shown as %q, and the line shows %v", text, has.shows)
 		}
 		var w line
 		if text := of.lineOf(&w, frame{id: "f", loader: "l"}, []any{map[string]any{"n": 1e9, "r": "button", "m": "New"}}); text != "" || !w.lacks {

@@ -16,7 +16,6 @@ func (t eye) changes(ctx context.Context, q LookRequest) (*Look, error) {
 	if last == nil {
 		return t.look(ctx, LookRequest{Tab: q.Tab, MaxChars: q.MaxChars})
 	}
-	t.forgetRefs()
 	s, err := t.see(ctx, nil)
 	if err != nil {
 		return nil, err

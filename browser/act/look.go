@@ -89,6 +89,7 @@ type looks struct {
 func (t eye) see(ctx context.Context, in *ref) (*sight, error) {
 	ctx, cancel := context.WithTimeout(ctx, LookPatience)
 	defer cancel()
+	t.forgetRefs()
 	frames := t.tree()
 	all := len(frames)
 	if all == 0 {
@@ -289,6 +290,8 @@ func (t eye) lineOf(w *line, f frame, segs []any) string {
 				w.lacks = true
 				continue
 			}
+			fmt.Fprintf(&b, "[%d] ", n)
+			w.shows = append(w.shows, showing{n, role, get("m"), get("w"), get("to")})
 		}
 		if role != "frame" {
 			b.WriteString(role)
@@ -394,7 +397,6 @@ func (t eye) look(ctx context.Context, q LookRequest) (*Look, error) {
 	if err != nil {
 		return nil, err
 	}
-	t.forgetRefs()
 	s, err := t.see(ctx, in)
 	for range 3 {
 		if !errors.Is(err, errLeft) {
