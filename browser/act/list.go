@@ -44,7 +44,7 @@ func (t eye) list(q LookRequest) (*Look, error) {
 		t.mu.Lock()
 		missing = t.console.missing("lines")
 		for _, l := range t.console.all {
-			lines = append(lines, t.e.masks.hide(l))
+			lines = append(lines, cut(t.e.masks.hide(l), maxConsoleLine))
 		}
 		t.told = t.errors
 		t.mu.Unlock()
@@ -52,6 +52,7 @@ func (t eye) list(q LookRequest) (*Look, error) {
 		t.mu.Lock()
 		missing = t.requests.missing("requests")
 		for _, r := range t.requests.all {
+			r.url = cut(t.e.masks.hide(r.url), maxShownURL)
 			lines = append(lines, t.e.masks.hide(r.String()))
 		}
 		t.mu.Unlock()

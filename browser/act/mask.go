@@ -17,6 +17,7 @@ type masks struct {
 	mu    sync.RWMutex
 	names map[string]string // names of the secrets, by their values
 	forms []string          // forms of all secrets, longest first
+	most  int               // bytes that are left out before a cutMark; at least those of the longest form
 	by    map[string]string // text that is written instead of a form, by the form
 }
 
@@ -40,6 +41,7 @@ func (m *masks) add(name, value string) {
 		m.forms = append(m.forms, form)
 	}
 	slices.SortFunc(m.forms, func(a, b string) int { return len(b) - len(a) })
+	m.most = (len(m.forms[0]) + 63) / 64 * 64
 }
 
 // formsOf returns a value and the forms in which it is written elsewhere.
@@ -123,17 +125,16 @@ func clip(text string, most int) string {
 	return text
 }
 
-// hide returns a text with the secrets masked. It replaces each cutMark, and the beginning
-// of a secret before it, by "…".
+// hide returns a text with the secrets masked. It replaces each cutMark by "…", and if there
+// are secrets, leaves out so much before it that no beginning of a secret can remain. How
+// much it leaves out does not depend on the text: otherwise an agent that chooses the text
+// and its cut could find out the letters of a secret one by one.
 func (m *masks) hide(text string) string {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	var b strings.Builder
 	for {
 		part, rest, was := strings.Cut(text, cutMark)
-		if was {
-			part = m.begun(part)
-		}
 		for _, form := range m.forms {
 			if strings.Contains(part, form) {
 				part = strings.ReplaceAll(part, form, m.by[form])
@@ -142,40 +143,27 @@ func (m *masks) hide(text string) string {
 		if !was && b.Len() == 0 {
 			return part
 		}
-		b.WriteString(part)
 		if !was {
+			b.WriteString(part)
 			return b.String()
 		}
-		b.WriteString("…")
+		b.WriteString(strings.ToValidUTF8(part[:max(0, len(part)-m.most)], "") + "…")
 		text = rest
 	}
 }
 
-// hideReason is hide for the text of a refusal by the policy, in which a text of a page may
-// have been cut before: policies.Clip writes "..." there.
+// hideReason is hide for the text of a refusal by the policy, in which the address or the
+// name before a "..." may have been cut (policies.Clip), and is left out for the reason that
+// hide has.
 func (m *masks) hideReason(text string) string {
 	if !m.any() {
 		return text
 	}
-	return m.hide(strings.ReplaceAll(text, "...", cutMark))
-}
-
-// begun returns a text without the beginning of a secret at its end. A whole secret stays.
-// m.mu is held.
-func (m *masks) begun(text string) string {
-	text = strings.TrimRight(text, "\ufffd") // half of a character
-	most, whole := 0, false
-	for _, form := range m.forms {
-		for n := min(len(form), len(text)); n > most; n-- {
-			if strings.HasSuffix(text, form[:n]) {
-				most, whole = n, n == len(form)
-			}
-		}
+	parts := strings.Split(text, "...")
+	for i, part := range parts[:len(parts)-1] {
+		parts[i] = part[:strings.LastIndexAny(part, " \"")+1]
 	}
-	if whole {
-		return text
-	}
-	return text[:len(text)-most]
+	return m.hide(strings.Join(parts, "…"))
 }
 
 // spots returns the places of the forms in a text, in bytes.

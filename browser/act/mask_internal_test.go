@@ -32,16 +32,15 @@ func TestSecretsAtACut(t *testing.T) {
 	const secret = "hunter2-and-more"
 	var m masks
 	m.add("pw", secret)
+	long := strings.Repeat("x", 100)
 	for _, tt := range []struct{ text, want string }{
 		{"a " + secret + " b", "a (secret pw) b"},
-		{"a " + clip(secret, 9), "a …"},
-		{"a h" + cutMark, "a …"},
-		{"a " + secret + cutMark, "a (secret pw)…"},
-		{"a " + secret + secret[:5] + cutMark, "a (secret pw)…"},
-		{"a hunt" + cutMark + ", b hun" + cutMark, "a …, b …"},
-		{"a hunt\ufffd" + cutMark, "a …"},
+		{long + clip(secret, 9), long[:100+9-64] + "…"},
+		{long + "h" + cutMark, long[:100+1-64] + "…"},
+		{secret + long + cutMark, "(secret pw)" + long[:100-64] + "…"},
+		{long + secret[:4] + cutMark + long + secret[:3] + cutMark, long[:100+4-64] + "…" + long[:100+3-64] + "…"},
+		{long + "é" + strings.Repeat("x", 63) + cutMark, long + "…"}, // half of a character
 		{"a hunt", "a hunt"}, // this text is whole
-		{clip("äöü", 2), "äö…"},
 		{cutMark, "…"},
 		{"", ""},
 	} {
@@ -49,15 +48,39 @@ func TestSecretsAtACut(t *testing.T) {
 			t.Errorf("%q: got %q, want %q", tt.text, got, tt.want)
 		}
 	}
-	if got := new(masks).hide("a" + cutMark); got != "a…" {
+	if got := new(masks).hide(clip("äöü", 2)); got != "äö…" {
 		t.Errorf("without secrets: got %q", got)
 	}
-	if got := m.hideReason("follow to http://a.example/?hunter2..., by rule x"); got != "follow to http://a.example/?…, by rule x" {
-		t.Errorf("a refusal: got %q", got)
+	for _, tt := range []struct{ text, want string }{
+		{"follow to http://a.example/?hunter2..., by rule x", "follow to …, by rule x"},
+		{`"http://a.example/?hunter2..." is not allowed`, `"…" is not allowed`},
+		{"follow to http://...long.example/, by rule x", "follow to …long.example/, by rule x"},
+		{"no address", "no address"},
+	} {
+		if got := m.hideReason(tt.text); got != tt.want {
+			t.Errorf("a refusal: got %q, want %q", got, tt.want)
+		}
 	}
-	m.add("longer", "hunter2-and-more-and-more")
-	if got := m.hide("a " + secret + "-an" + cutMark); got != "a …" {
-		t.Errorf("the beginning of a secret that begins with another: got %q", got)
+}
+
+// TestACutTellsNothing: how much is left out before a cut is the same for the beginning of a
+// secret and for any other text, so an agent cannot guess a secret letter by letter.
+func TestACutTellsNothing(t *testing.T) {
+	const secret = "hunter2-and-more"
+	var m masks
+	m.add("pw", secret)
+	for n := range len(secret) {
+		for _, before := range []string{"", strings.Repeat("q", 80), "http://a.example/?"} {
+			guess, other := before+secret[:n]+"h", before+secret[:n]+"~"
+			for _, shown := range []func(string) string{
+				func(s string) string { return m.hide(s + cutMark) },
+				func(s string) string { return m.hideReason("to " + s + "..., by rule x") },
+			} {
+				if a, b := shown(guess), shown(other); len(a) != len(b) || strings.Contains(a, secret[:min(n, 3)]+"h") && n > 2 {
+					t.Errorf("%q is shown as %q, and %q as %q", guess, a, other, b)
+				}
+			}
+		}
 	}
 }
 
@@ -85,7 +108,7 @@ func TestKeptTextsAreCutAfterMasking(t *testing.T) {
 			}
 			all += l.Text
 		}
-		if strings.Contains(all, "hunt") || !strings.Contains(all, "xxx…") || !strings.Contains(all, "yyy…") || strings.Contains(all, cutMark) {
+		if strings.Contains(all, "hunt") || !strings.Contains(all, "xxx(s") || !strings.Contains(all, "yyy(s") || strings.Contains(all, cutMark) {
 			t.Errorf("early %v: got\n%s", early, all)
 		}
 	}

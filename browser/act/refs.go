@@ -29,7 +29,7 @@ type ref struct {
 	refKey
 	shown bool // whether a look has shown the element; until then its number is refused
 	role  string
-	name  string // name when it was shown, clipped to MaxName characters; it must be masked
+	name  string // name when it was shown, clipped to 2*MaxName characters; it must be masked
 	row   string // text of the table row that contains the element, in the same form
 	sum   uint64 // hash of the role, and of the name and the row as the script returns them, at most 400 and 1000 characters
 }
@@ -64,7 +64,7 @@ func (r *refs) forget(frame string) {
 // show notes what the agent is shown of an element.
 func (r *refs) show(n int, role, name, row string) {
 	if x := r.byNum[n]; x != nil {
-		x.shown, x.role, x.name, x.row, x.sum = true, role, clip(plain(name), MaxName), clip(plain(row), MaxName), meaning(role, name, row)
+		x.shown, x.role, x.name, x.row, x.sum = true, role, clip(plain(name), 2*MaxName), clip(plain(row), 2*MaxName), meaning(role, name, row)
 	}
 }
 

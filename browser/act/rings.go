@@ -65,6 +65,8 @@ type requestLine struct {
 	top                   bool // whether it is for the document of the tab itself
 }
 
+// maxConsoleLine is how many characters of a line of the console an agent reads. Twice as
+// many are kept, so that a secret at this place is masked as a whole.
 const maxConsoleLine = 500
 
 // counts reports whether a tab is not settled while a request of this kind is in progress.
@@ -79,7 +81,7 @@ func counts(kind string) bool {
 // began adds a line for a request that the page has sent.
 func (t ear) began(v requestEvent) {
 	// A secret may stand at the place where the line is cut, and may be typed later.
-	u := clip(encodedURL(t.e.masks.hide(clip(v.Request.URL, MaxURL))), maxShownURL-1)
+	u := clip(encodedURL(t.e.masks.hide(clip(v.Request.URL, MaxURL))), 2*maxShownURL)
 	t.change(func() {
 		if _, again := t.underway[v.RequestID]; !again && len(t.underway) < maxUnderway {
 			t.underway[v.RequestID] = counts(v.Type)
@@ -186,7 +188,7 @@ func (t ear) threw(v exceptionEvent) {
 func (t ear) keep(kind, text string) {
 	// A secret may stand at the place where the line is cut, and may be typed later.
 	text = t.e.masks.hide(clip(text, 8*maxConsoleLine))
-	line := kind + ": " + clip(escaped(text), maxConsoleLine)
+	line := kind + ": " + clip(escaped(text), 2*maxConsoleLine)
 	t.change(func() {
 		t.console.add(line, MaxConsole)
 		if kind == "error" || kind == "assert" {
