@@ -78,6 +78,7 @@ var unseen = map[string]string{
 	"look at %s":                                  "of a disk that fails",
 	"%s belongs to another user":                  "only root could make such a file; TestOnHostIsOurs does",
 	"root is not the user of this server":         "caller_test.go makes such a caller",
+	"verify audit logs: a log is WRONG":           "the log of a worker that was changed; fleet_audit_test.go has one",
 	"a hook was left out":                         "for the log",
 	"a hook failed":                               "for the log",
 	"a hook refused":                              "for the log",

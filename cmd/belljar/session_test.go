@@ -214,7 +214,7 @@ func TestCompletionOfWhatRuns(t *testing.T) {
 		t.Fatalf("sessions: %+v", all)
 	}
 	ofA := all[0].ID + "\ta test\n"
-	ofB := all[1].ID + "\tb test\n" + all[2].ID + "\tb \\x1b[2J s-X fake\n"
+	ofB := all[1].ID + "\tb test\n" + all[2].ID + "\tb \\x1b[2J\\ns-X\\tfake\n"
 	for typed, want := range map[string]string{
 		"session end":                    ofA + ofB,
 		"session end --tenant b":         ofB,
