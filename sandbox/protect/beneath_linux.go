@@ -369,10 +369,10 @@ func own(err error) error {
 	return err
 }
 
-// rewriteAt gives a file a new text. The inode stays, and with it its owner and mode. If
-// the inode has another name too, the file is replaced instead, because writing to the
-// inode would also change the file under that name.
-func rewriteAt(dir *os.File, name string, was *unix.Stat_t, text []byte) error {
+// rewriteAt gives a file a new text in place of old. The inode stays, and with it its owner
+// and mode. If the inode has another name too, the file is replaced instead, because writing
+// to the inode would also change the file under that name.
+func rewriteAt(dir *os.File, name string, was *unix.Stat_t, old, text []byte) error {
 	if was.Nlink != 1 {
 		return replaceAt(dir, name, text, was.Mode, was.Uid, was.Gid)
 	}
@@ -392,12 +392,36 @@ func rewriteAt(dir *os.File, name string, was *unix.Stat_t, text []byte) error {
 	if !isRegular(&now) || identOf(&now) != identOf(was) || now.Nlink != 1 {
 		return replaceAt(dir, name, text, was.Mode, was.Uid, was.Gid)
 	}
-	// The file is cut last: a write that fails, for example because a box has filled the
-	// disk, then loses none of the old text behind it.
-	if _, err := f.WriteAt(text, 0); err != nil {
-		return err
+	// The file is cut last. A write that fails, for example because a box has filled the disk,
+	// then loses only what follows the first difference: what the new text leaves out must not
+	// stay, because the next look takes what it finds for a person's work.
+	if n, err := f.WriteAt(text, 0); err != nil {
+		kept := wholeLines(text[:max(n, common(old, text))])
+		return errors.Join(err, f.Truncate(int64(len(kept))))
 	}
 	return f.Truncate(int64(len(text)))
+}
+
+// common returns the length of the beginning that two texts share.
+func common(a, b []byte) int {
+	n := 0
+	for n < min(len(a), len(b)) && a[n] == b[n] {
+		n++
+	}
+	return n
+}
+
+// wholeLines returns the beginning of a text without its last line if that is cut or goes
+// on in the next line, because half a setting can mean something else.
+func wholeLines(text []byte) []byte {
+	for {
+		text = text[:bytes.LastIndexByte(text, '\n')+1]
+		line := bytes.TrimRight(text, "\r\n")
+		if !bytes.HasSuffix(line, []byte(`\`)) {
+			return text
+		}
+		text = line
+	}
 }
 
 // sameText reports whether the content of a file is text.

@@ -339,7 +339,7 @@ func (l *gitLook) config(dir *os.File, at string, r rule, good func(*gitSetting)
 		l.accept(g, at, text, good, st)
 	} else if kept, taken := strip(text, bad, g.tail); len(taken) > 0 {
 		g.held = false // rewriteAt replaces the file on the host, so the pin does not hold any more
-		if err := rewriteAt(dir, name, st, kept); err != nil {
+		if err := rewriteAt(dir, name, st, text, kept); err != nil {
 			l.fail(at, err)
 			return
 		}

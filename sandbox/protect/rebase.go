@@ -66,7 +66,7 @@ func (l *gitLook) rebase(dir *os.File, at string) {
 	case err != nil:
 		l.remove(sub, at, name, &rule{why: fmt.Sprintf("%s, and it could not be read (%v)", byRebase, err)})
 	default:
-		if err := rewriteAt(sub, name, st, []byte(kept)); err != nil {
+		if err := rewriteAt(sub, name, st, text, []byte(kept)); err != nil {
 			l.fail(at, err)
 			return
 		}
