@@ -21,7 +21,8 @@ import (
 //
 // A box that has more than that is not parked: for example a command or another
 // process, a System V object, a published port, a file system for the downloads of
-// a browser, or a directory of its storage that a command has moved. A box is not parked either if this cannot be found out.
+// a browser, or a directory of its storage that a command has moved. A box is not
+// parked either if this cannot be found out.
 
 // restAfter is how long a box must be idle after its last command before it gives up its
 // warm shell, and again before it is parked. A person or a model that thinks for a minute

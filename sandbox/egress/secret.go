@@ -19,7 +19,8 @@ const (
 )
 
 // vault keeps the values of secrets for valueLife. It remembers maxMasks values, so that
-// answers can be searched for them: the newest value of each secret, and older ones. No error and no record contains a value.
+// answers can be searched for them: the newest value of each secret, and older ones. No
+// error and no record contains a value.
 type vault struct {
 	fetch func(ctx context.Context, name string) (string, error) // nil if no secrets exist
 	slot  chan struct{}                                          // full while a fetch runs
