@@ -41,8 +41,10 @@ func (r *relay) intercept(ctx context.Context) error {
 		ServerName: r.host.String(), RootCAs: r.d.cfg.Roots, NextProtos: []string{"http/1.1"}, MinVersion: tls.VersionTLS12,
 	})
 	if err := shake(ctx, up); err != nil {
-		if op, ok := errors.AsType[*net.OpError](err); ok {
-			err = op.Err // a box gets this text, and the host's address is not for it
+		// A box gets this text, and the host's address is not for it. An error of TLS itself
+		// ("remote error") has no address.
+		if op, ok := errors.AsType[*net.OpError](err); ok && (op.Source != nil || op.Addr != nil) {
+			err = op.Err
 		}
 		return inner.badGateway(fmt.Errorf("TLS with %s: %w", r.host, err))
 	}

@@ -132,6 +132,48 @@ func TestMessagesHideTheHost(t *testing.T) {
 	}
 }
 
+// A name server that refuses is not named either, and neither is the address of the host
+// from which it was asked.
+func TestARefusingNameServerIsHidden(t *testing.T) {
+	// A socket that is connected elsewhere refuses what others send to its port.
+	refusing, err := net.DialUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)}, &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 9})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer refusing.Close()
+	resolver := &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "udp", refusing.LocalAddr().String())
+	}}
+	_, err = resolver.LookupNetIP(t.Context(), "ip", "down.example.")
+	if err == nil || !strings.Contains(err.Error(), "127.0.0.1") {
+		t.Fatalf("got %v; want the error of a name server at 127.0.0.1", err)
+	}
+	s := serve(t, server(t, func(net.Conn) {}), func(cfg *Config) {
+		cfg.Egress.Allow = append(cfg.Egress.Allow, allowing("down.example").Allow...)
+		cfg.Resolver = resolver
+	})
+	_, _, resp, body := s.connected(t, "down.example:443")
+	if resp.StatusCode != 502 || !strings.Contains(body, "the name server cannot be used") || strings.Contains(body, "127.0.0.1") {
+		t.Errorf("got %s %q; want 502 without an address", resp.Status, body)
+	}
+}
+
+// The box is told that the server has refused TLS, and not only the reason.
+func TestRefusalOfTLSSaysWho(t *testing.T) {
+	refusing := server(t, func(c net.Conn) {
+		io.ReadFull(c, make([]byte, 1))        // of the ClientHello
+		c.Write([]byte{21, 3, 3, 0, 2, 2, 40}) // alert: fatal, handshake_failure (RFC 8446, 6)
+		io.Copy(io.Discard, c)
+	})
+	s := serve(t, refusing, func(cfg *Config) { cfg.Egress.Intercept = true })
+	c := s.opened(t)
+	io.WriteString(c, s.asked("GET /x"))
+	resp, body := readAnswer(t, bufio.NewReader(c), "GET")
+	if resp.StatusCode != 502 || !strings.Contains(body, "remote error: tls: handshake failure") {
+		t.Errorf("got %s %q; want 502 and the server's refusal", resp.Status, body)
+	}
+}
+
 // lostResolver does not find lost.example.
 type lostResolver struct{ Resolver }
 

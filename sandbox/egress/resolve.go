@@ -85,12 +85,7 @@ func (l *lookups) find(ctx context.Context, name string) ([]netip.Addr, error) {
 	}
 	found, err := l.resolver.LookupNetIP(ctx, "ip", name)
 	if err != nil {
-		if from, ok := errors.AsType[*net.DNSError](err); ok {
-			bare := *from
-			bare.Server = "" // a box gets this text, and the host's name server is not for it
-			err = &bare
-		}
-		return nil, fmt.Errorf("look up %s: %w", name, err)
+		return nil, fmt.Errorf("look up %s: %w", name, withoutHost(err))
 	}
 	var addrs []netip.Addr
 	for _, a := range found {
@@ -104,6 +99,25 @@ func (l *lookups) find(ctx context.Context, name string) ([]netip.Addr, error) {
 	}
 	l.remember(name, addrs)
 	return addrs, nil
+}
+
+// withoutHost returns an error of a resolver in words for a box. The text of the error can
+// have the address of the host and that of its name server.
+func withoutHost(err error) error {
+	from, ok := errors.AsType[*net.DNSError](err)
+	if !ok {
+		return err
+	}
+	bare := net.DNSError{Name: from.Name, IsTimeout: from.IsTimeout, IsTemporary: from.IsTemporary, IsNotFound: from.IsNotFound}
+	switch {
+	case from.IsNotFound:
+		bare.Err = "no such host"
+	case from.IsTimeout:
+		bare.Err = "the name server did not answer in time"
+	default:
+		bare.Err = "the name server cannot be used"
+	}
+	return &bare
 }
 
 func (l *lookups) remembered(name string) ([]netip.Addr, bool) {
