@@ -61,17 +61,16 @@ func (p *plan) trust(b *builder) {
 	}
 	bundle := b.Call(unix.SYS_OPENAT, atFDCWD, bundleFile, unix.O_CREAT|unix.O_WRONLY|unix.O_CLOEXEC|unix.O_NOFOLLOW, 0o444).Save()
 	b.Call(unix.SYS_WRITE, bundle, b.Bytes(p.authority), len(p.authority))
-	for _, name := range bundles {
-		if _, err := os.Stat(name); err != nil && !imaged(p.mounts) {
-			continue // this host does not have that file
-		}
-		from := b.Call(unix.SYS_OPENAT, atFDCWD, name, unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NONBLOCK).Ignore(unix.ENOENT, 3).Save()
+	names := p.bundles()
+	for _, name := range names {
+		from := b.Call(unix.SYS_OPENAT, atFDCWD, name, unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NONBLOCK).Ignore(unix.ENOENT, 1).Save()
 		b.Call(unix.SYS_SENDFILE, bundle, from, 0, bundleMost)
-		b.Call(unix.SYS_MOUNT, bundleFile, name, 0, unix.MS_BIND, 0)
+	}
+	// All are read before the first is replaced: both may be links to one file, and a bundle
+	// that is copied to itself grows to bundleMost.
+	for _, name := range names {
+		b.Call(unix.SYS_MOUNT, bundleFile, name, 0, unix.MS_BIND, 0).Ignore(unix.ENOENT, 1)
 		b.attr(name, 0, closed)
-		if !imaged(p.mounts) {
-			break
-		}
 	}
 	for _, name := range stores {
 		b.Call(unix.SYS_MOUNT, storeFile, name, 0, unix.MS_BIND, 0).IgnoreAll(1)
@@ -81,6 +80,20 @@ func (p *plan) trust(b *builder) {
 		b.Call(unix.SYS_CLOSE, bundle) // a mount with a file that is open for writing cannot become read-only
 		b.attr(bundleDir, 0, closed)
 	}
+}
+
+// bundles returns the files with authorities that the box may have: those that an image can
+// have, or the one of the host.
+func (p *plan) bundles() []string {
+	if imaged(p.mounts) {
+		return bundles
+	}
+	for i, name := range bundles {
+		if _, err := os.Stat(name); err == nil {
+			return bundles[i : i+1]
+		}
+	}
+	return nil
 }
 
 // Pin returns the pin of the key with which the door of the box opens TLS, or "" if the

@@ -3,6 +3,7 @@ package sandbox_test
 import (
 	"io/fs"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"testing"
 
@@ -64,6 +65,10 @@ func TestAuthoritiesOfAnImage(t *testing.T) {
 		{files, "one\ntwo\n"},
 		{files[:len(files)-1], "one\n"},
 		{files[:len(files)-2], ""},
+		// Two links to one file: the authorities are there twice, but the bundle is not copied
+		// to itself.
+		{append(slices.Clip(files[:len(files)-2]), imagetest.File("store/ca.crt", "one\n", 0o644),
+			imagetest.Link("etc/ssl/certs/ca-certificates.crt", "/store/ca.crt"), imagetest.Link("etc/pki/tls/certs/ca-bundle.crt", "/store/ca.crt")), "one\none\n"},
 	} {
 		s, _ := imageWorld(t, imagetest.Runtime{}, imagetest.Tar(t, tt.files...))
 		b, err := s.Open(t.Context(), "box", policytest.GrantProfile(t, "fs: {image: test}\nnet: {mode: proxy, tls: intercept, allow: [{host: allowed.example, ports: [443], methods: [GET]}]}"))
