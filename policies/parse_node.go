@@ -95,8 +95,8 @@ func (d *decoder) readable(text []byte) bool {
 // syntax adds a fault for an error of the YAML package, at the line where the text stops
 // being YAML.
 func (d *decoder) syntax(text []byte, err error) {
-	line, message := strictyaml.SyntaxError(err)
-	line = d.breaks(text, min(line, len(d.Lines)))
+	line, message := strictyaml.SyntaxError(text, err)
+	line = min(line, len(d.Lines))
 	source := d.Lines[line-1]
 	trimmed := strings.TrimLeft(source, " ")
 	hint := "check the indentation, the colon and the quotes of this line and the one above"
@@ -107,24 +107,6 @@ func (d *decoder) syntax(text []byte, err error) {
 		hint = `put the text in quotes: one that starts with * & @ or a backtick means something else in YAML, as "**" must be quoted`
 	}
 	d.FaultAt(line, utf8.RuneCountInString(source)-utf8.RuneCountInString(trimmed)+1, "not YAML: "+message, hint)
-}
-
-// breaks returns the line at which text stops being YAML: the line after the longest
-// beginning of the text that can be parsed. It only tries the reported line and the lines
-// after it.
-func (d *decoder) breaks(text []byte, reported int) int {
-	const tries, largest = 100, 64 << 10 // each try reads the text again
-	if len(text) > largest {
-		return reported
-	}
-	line := reported
-	for k := max(reported-1, 1); k < min(len(d.Lines), reported+tries); k++ {
-		var doc yaml.Node
-		if yaml.Unmarshal([]byte(strings.Join(d.Lines[:k], "\n")+"\n"), &doc) == nil {
-			line = k + 1
-		}
-	}
-	return line
 }
 
 // plain refuses YAML in which a text does not mean what a reader sees: anchors and aliases

@@ -186,6 +186,7 @@ func TestSyntaxFaultIsOnItsLine(t *testing.T) {
 		hint       string
 	}{
 		{"indent", "version: 1\nprofiles:\n  a: {}\n bad: 1\n", 4, 2, "indentation"},
+		{"first lines indented", "  version: 1\n  profiles: {a: {}}\nrules: []\ntests: []\n", 3, 1, "indentation"},
 		{"tab", "version: 1\nprofiles:\n\ta: {}\n", 3, 1, "spaces, not with tabs"},
 		{"unquoted stars", "version: 1\nrules:\n  - id: a\n    match: {command: [**]}\n", 4, 5, "quotes"},
 		{"open bracket", "version: 1\nprofiles: {a: {}\nrules: []\n", 2, 1, "indentation"},

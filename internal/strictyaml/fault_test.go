@@ -38,13 +38,42 @@ func TestReportIsBounded(t *testing.T) {
 }
 
 func TestSyntaxErrorHasTheLine(t *testing.T) {
-	var n yaml.Node
-	err := yaml.Unmarshal([]byte("a: 1\nb: [\n"), &n)
-	line, message := SyntaxError(err)
-	if line < 2 || message == "" || strings.Contains(message, "yaml:") {
-		t.Errorf("%v: got line %d and %q", err, line, message)
+	large := strings.Repeat("# a comment\n", 10000)
+	for _, tt := range []struct {
+		text string
+		line int
+	}{
+		{"a: 1\nb: [\n", 2},
+		{"b: [\n", 1},
+		{"  a: 1\n  b: 2\n  c: 3\nd: 4\ne: 5\n", 4},
+		{"# c\n# c\n\n  a: 1\nd: 4\ne: 5\n", 5},
+		{"  a: 1\r\n  b: 2\r\nd: 4\r\ne: 5\r\n", 3},
+		{"a: 1\nb:\n  - c\n  - d\n  e: 5\nf: 6\n", 5},
+		{"a: 1\nb:\n  c: 1\n  d: 2\n - e\nf: 6\n", 5},
+		{"a: 1\nb: 2\nc: 'x\nd: 3\n", 3},
+		{"a: 1\n\tb: 2\nc: 3\n", 2},
+		{"a: 1\nb: 2: 3\nc: 4\n", 2},
+		{"a: !x!y 1\n", 1},
+		{large + "  a: 1\nd: 4\ne: 5\n", 10002},
+		{large + "a: 1\nb: 2: 3\nc: 4\n", 10002},
+		{"  a: 1\r  b: 2\rd: 4\re: 5\r", 3},
+	} {
+		dec := yaml.NewDecoder(strings.NewReader(tt.text))
+		var n yaml.Node
+		err := dec.Decode(&n)
+		if err == nil {
+			err = dec.Decode(&n)
+		}
+		if err == nil {
+			t.Errorf("%q is YAML", tt.text)
+			continue
+		}
+		line, message := SyntaxError([]byte(tt.text), err)
+		if line != tt.line || message == "" || strings.Contains(message, "yaml:") {
+			t.Errorf("%.200q, %v: got line %d and %q, want line %d", tt.text, err, line, message, tt.line)
+		}
 	}
-	if line, message = SyntaxError(errors.New("something else")); line != 1 || message != "something else" {
+	if line, message := SyntaxError(nil, errors.New("something else")); line != 1 || message != "something else" {
 		t.Errorf("got line %d and %q", line, message)
 	}
 }

@@ -157,7 +157,9 @@ func TestFaultsSayWhere(t *testing.T) {
 		{"name: x\nstatus: {999: angry}\n", `2:15: a status cannot be "angry"`},
 		{"name: x\nabout: &a b\nfamily: *a\n", "2:8: anchors, aliases and tags are not allowed in an engine"},
 		{"name: x\n---\nname: y\n", "2:1: a second document starts here"},
-		{"  name: x\nfamily: y\n", "1:1: not YAML: did not find expected <document start>"},
+		{"  name: x\nfamily: y\n", "2:1: not YAML: did not find expected <document start>"},
+		{"  name: x\n  hosts: [a.example]\n  about: a\nfamily: y\nweight: 1\n", "4:1: not YAML: did not find expected <document start>"},
+		{"name: x\nhosts:\n  - a.example\n  - b.example\n  about: a\nweight: 1\n", "5:1: not YAML: did not find expected '-' indicator"},
 		{"name: [\n", "not YAML"},
 	} {
 		dir := t.TempDir()

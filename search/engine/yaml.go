@@ -49,14 +49,14 @@ func (r *reader) root(text []byte) *yaml.Node {
 		r.FaultAt(1, 1, "the file is empty", "start it with: name: example")
 		return nil
 	case err != nil:
-		r.notYAML(err)
+		r.notYAML(text, err)
 		return nil
 	}
 	switch err := dec.Decode(&next); {
 	case err == nil:
 		r.FaultAt(next.Line, 1, "a second document starts here; an engine is one document", "remove it")
 	case !errors.Is(err, io.EOF): // the first document ends before the line that is wrong
-		r.notYAML(err)
+		r.notYAML(text, err)
 		return nil
 	}
 	if !r.simple(&doc) {
@@ -66,8 +66,8 @@ func (r *reader) root(text []byte) *yaml.Node {
 }
 
 // notYAML adds a fault for an error of the YAML package.
-func (r *reader) notYAML(err error) {
-	line, message := strictyaml.SyntaxError(err)
+func (r *reader) notYAML(text []byte, err error) {
+	line, message := strictyaml.SyntaxError(text, err)
 	r.FaultAt(line, 1, "not YAML: "+message, "check the indentation, the colon and the quotes of this line and the one above")
 }
 

@@ -81,6 +81,7 @@ var wrongFiles = []struct{ name, data string }{
 	{"YAML with a tag", "mcpServers:\n  a:\n    command: !!binary eA==\n"},
 	{"YAML with two documents", "mcpServers: {}\n---\nmcpServers:\n  a: {command: x}\n"},
 	{"YAML whose first key is indented", "  a: {command: x}\nb: {command: y}\n"},
+	{"YAML whose first keys are indented", "# servers\n  a: {command: x}\n  b: {command: y}\nc: {command: z}\nd: {command: z}\n"},
 	{"YAML with a broken second document", "mcpServers: {}\n---\nmcpServers: [\n"},
 	{"YAML with a key twice", "mcpServers:\n  a: {command: x}\n  a: {command: y}\n"},
 	{"YAML with a tab", "mcpServers:\n\ta: " + canary + "\n"},

@@ -21,7 +21,7 @@ func (r *report) readYAML(data []byte) *node {
 		r.wrong(place{1, 1}, emptyHint, "the file is empty")
 		return nil
 	case err != nil:
-		r.notYAML(err)
+		r.notYAML(data, err)
 		return nil
 	}
 	switch err := dec.Decode(&next); {
@@ -29,7 +29,7 @@ func (r *report) readYAML(data []byte) *node {
 		r.wrong(place{next.Line, 1}, "remove it", "a second document starts here; only one is read")
 		return nil
 	case !errors.Is(err, io.EOF): // the first document ends before the line that is wrong
-		r.notYAML(err)
+		r.notYAML(data, err)
 		return nil
 	}
 	y := &yamlReader{report: r, starts: lineStarts(data)}
@@ -37,8 +37,8 @@ func (r *report) readYAML(data []byte) *node {
 }
 
 // notYAML adds an error of the YAML package.
-func (r *report) notYAML(err error) {
-	line, message := strictyaml.SyntaxError(err)
+func (r *report) notYAML(data []byte, err error) {
+	line, message := strictyaml.SyntaxError(data, err)
 	r.wrong(place{line, 1}, "check the indentation, the colon and the quotes of this line and the one above", "not YAML: %s", message)
 }
 
