@@ -61,7 +61,7 @@ func (p *plan) trust(b *builder) {
 	}
 	bundle := b.Call(unix.SYS_OPENAT, atFDCWD, bundleFile, unix.O_CREAT|unix.O_WRONLY|unix.O_CLOEXEC|unix.O_NOFOLLOW, 0o444).Save()
 	b.Call(unix.SYS_WRITE, bundle, b.Bytes(p.authority), len(p.authority))
-	names := p.bundles()
+	names := bundlesOf(imaged(p.mounts))
 	for _, name := range names {
 		from := b.Call(unix.SYS_OPENAT, atFDCWD, name, unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NONBLOCK).Ignore(unix.ENOENT, 1).Save()
 		b.Call(unix.SYS_SENDFILE, bundle, from, 0, bundleMost)
@@ -82,10 +82,10 @@ func (p *plan) trust(b *builder) {
 	}
 }
 
-// bundles returns the files with authorities that the box may have: those that an image can
+// bundlesOf returns the files with authorities that a box may have: those that an image can
 // have, or the one of the host.
-func (p *plan) bundles() []string {
-	if imaged(p.mounts) {
+func bundlesOf(image bool) []string {
+	if image {
 		return bundles
 	}
 	for i, name := range bundles {
