@@ -25,45 +25,80 @@ type hosts struct {
 	burst int
 
 	mu  sync.Mutex
-	all map[string]*rate.Limiter
+	all map[string]*host
 }
 
-func newHosts(burst int) *hosts { return &hosts{burst: burst, all: make(map[string]*rate.Limiter)} }
+// host is the rate of one host, and the queue of the calls that wait for it. Only the first
+// of the queue has a reservation: [rate.Reservation.Cancel] restores nothing that was
+// reserved before a later reservation.
+type host struct {
+	*rate.Limiter
+	first  chan struct{} // full while a call is the first
+	queued int           // number of calls behind the first; guarded by hosts.mu
+}
+
+func newHosts(burst int) *hosts { return &hosts{burst: burst, all: make(map[string]*host)} }
 
 // turn waits until the host may be asked. It calls waiting with the time first. If the time
 // is longer than hostWait or ends after the deadline of ctx, turn does not wait, and returns
-// an *Error of KindBusy. If ctx ends during the wait, turn returns its error, and the host
-// may be asked as if turn had not been called.
-func (h *hosts) turn(ctx context.Context, host string, waiting func(time.Duration)) error {
-	h.mu.Lock()
-	l := h.all[host]
-	if l == nil {
-		if len(h.all) >= maxHosts {
-			clear(h.all) // each host may then get one more burst
-		}
-		l = rate.NewLimiter(hostRate, h.burst)
-		h.all[host] = l
-	}
-	h.mu.Unlock()
-	r := l.Reserve()
-	wait := r.Delay()
-	if wait == 0 {
+// an *Error of KindBusy. If ctx ends during the wait, turn returns its cause, and the calls that
+// wait and later calls get their turns as if turn had not been called.
+func (h *hosts) turn(ctx context.Context, name string, waiting func(time.Duration)) error {
+	at, wait := h.join(ctx, name)
+	switch {
+	case wait == 0:
 		return nil
-	}
-	deadline, ok := ctx.Deadline()
-	if wait > hostWait || ok && time.Until(deadline) < wait {
-		r.Cancel()
+	case at == nil:
 		return &Error{
-			Kind: KindBusy, Message: fmt.Sprintf("belljar has sent many requests to %s within a short time, and did not send this one", host),
+			Kind: KindBusy, Message: fmt.Sprintf("belljar has sent many requests to %s within a short time, and did not send this one", name),
 			Instead: fmt.Sprintf("read something else, and call again in %v", wholeSeconds(wait)), Retry: wait,
 		}
 	}
 	waiting(wait)
-	if err := pause.For(ctx, wait); err != nil {
+	select { // the sends on a channel succeed in their order
+	case at.first <- struct{}{}:
+		defer func() { <-at.first }()
+	case <-ctx.Done():
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		at.queued--
+		return context.Cause(ctx)
+	}
+	h.mu.Lock()
+	at.queued--
+	r := at.Reserve()
+	h.mu.Unlock()
+	if err := pause.For(ctx, r.Delay()); err != nil {
 		r.Cancel()
 		return err
 	}
 	return nil
+}
+
+// join takes the turn at a host if no wait is needed, and otherwise joins the queue of the
+// host. wait is the time until the turn. If that is too long, at is nil, and the queue is as
+// it was.
+func (h *hosts) join(ctx context.Context, name string) (at *host, wait time.Duration) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	at = h.all[name]
+	if at == nil {
+		if len(h.all) >= maxHosts {
+			clear(h.all) // each host may then get one more burst
+		}
+		at = &host{Limiter: rate.NewLimiter(hostRate, h.burst), first: make(chan struct{}, 1)}
+		h.all[name] = at
+	}
+	lacks := float64(at.queued+1) - at.Tokens() // Tokens are negative while the first waits
+	if wait = time.Duration(lacks / hostRate * float64(time.Second)); wait <= 0 {
+		at.Reserve()
+		return at, 0
+	}
+	if deadline, ok := ctx.Deadline(); wait > hostWait || ok && time.Until(deadline) < wait {
+		return nil, wait
+	}
+	at.queued++
+	return at, wait
 }
 
 // wholeSeconds returns a time to wait in words for an agent: rounded up, so that a call
