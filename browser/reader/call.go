@@ -203,7 +203,7 @@ const scrolls = 30
 // render loads the page in a browser, and converts the document that results.
 func (c *call) render(ctx context.Context, static *Result) (*Result, error) {
 	req := browser.Request{
-		URL: static.URL, Until: c.q.Until, Wait: c.q.Wait, Selector: c.q.Selector, Scrolls: scrolls, HTML: page.DefaultMaxBytes, Progress: func(s browser.Stage) {
+		URL: static.URL, Until: c.q.Until, Wait: c.q.wait(), Selector: c.q.Selector, Scrolls: scrolls, HTML: page.DefaultMaxBytes, Progress: func(s browser.Stage) {
 			switch s {
 			case browser.StageQueued:
 				c.q.Progress("queued")

@@ -47,7 +47,7 @@ type keptPage struct {
 func newPages() *pages { return &pages{all: make(map[pageKey]*list.Element), order: list.New()} }
 
 // keyOf returns the key of a query. Picture, Continue and the fields that only bound the
-// query are not part of it.
+// query, such as MostWait, are not part of it.
 func keyOf(g policies.Grant, q Query) pageKey {
 	r := g.Reading()
 	var b strings.Builder

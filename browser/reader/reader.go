@@ -57,6 +57,7 @@ type Query struct {
 	Selector   string
 	Until      browser.Until // if empty, the page decides
 	Wait       time.Duration
+	MostWait   time.Duration // bound of Wait for this call, which still reads on in pages of the same Wait; 0 means no bound
 	Whole      bool
 	OmitLinks  bool
 	OmitImages bool
@@ -151,9 +152,17 @@ func (r *Reader) Read(ctx context.Context, g policies.Grant, q Query) (*Result, 
 	if res.Page != nil {
 		kept := *res
 		kept.Picture = nil // a call that reads on does not get it again
-		r.pages.put(k, &kept, keep && !q.Picture, time.Now())
+		r.pages.put(k, &kept, keep && !q.Picture && q.wait() == q.Wait, time.Now())
 	}
 	return res, nil
+}
+
+// wait returns the time that a page is given after it has loaded.
+func (q *Query) wait() time.Duration {
+	if q.MostWait > 0 {
+		return min(q.Wait, q.MostWait)
+	}
+	return q.Wait
 }
 
 // mode returns the mode that the call wants, as far as the policy allows it.

@@ -23,7 +23,7 @@ const (
 	docsHeader    = 4 << 10 // most bytes of a header's value
 	docsHeadings  = 100     // most headings of a table of contents
 
-	waitMargin   = 10 * time.Second // added to wait_ms for a page, if the call has no timeout_ms
+	waitMargin   = 10 * time.Second // added to wait_ms for a page, if the call has no timeout_ms or is cut
 	answerMargin = time.Second      // part of the client's patience that is left for sending the answer
 )
 
@@ -98,19 +98,28 @@ func (in docsInput) query(g policies.Grant) (q reader.Query, offset, chars int, 
 	return q, offset, chars, err
 }
 
-// patient limits the time of a call to the time that its client waits for an answer, and
-// returns a note for the result if that time was not enough. A patience of zero does not
-// limit the call.
-func patient(q *reader.Query, patience time.Duration) (note string, err error) {
+// cut is what the client's patience took from a call.
+type cut struct {
+	timeout string // note for a result that the time was not enough for; empty if the call has the time that it asked for
+	wait    string // note for a result of a page; empty if the page has the wait that the call asked for
+}
+
+// patient limits the time of a call to the time for which its client still waits for an
+// answer. It refuses no call: a person or a hook may have used the rest of that time, and an
+// approval would be used up. A patience of zero does not limit the call.
+func patient(q *reader.Query, patience time.Duration) (c cut) {
 	most := patience - answerMargin
 	if patience == 0 || q.Timeout <= most {
-		return "", nil
+		return c
 	}
-	if q.Wait > 0 && q.Wait+answerMargin > most {
-		return "", fmt.Errorf("wait_ms: got %d, and this client waits %v for an answer; want at most %d", q.Wait.Milliseconds(), patience, max(0, most-answerMargin).Milliseconds())
-	}
+	left := fmt.Sprintf("%v were left of the time that this client waits for an answer, so ", patience)
 	q.Timeout = most
-	return fmt.Sprintf("this client waits %v for an answer, so timeout_ms was cut to %d", patience, most.Milliseconds()), nil
+	c.timeout = left + fmt.Sprintf("timeout_ms was cut to %d", most.Milliseconds())
+	if wait := most - min(waitMargin, most/2); q.Wait > wait {
+		q.MostWait = wait
+		c.wait = left + fmt.Sprintf("wait_ms was cut to %d", wait.Milliseconds())
+	}
+	return c
 }
 
 // no reports whether an option that is on by default was turned off.
@@ -169,16 +178,13 @@ func (t *docs) read(ctx context.Context, call mcp.Call, in docsInput) (*mcp.Resu
 	if err != nil {
 		return mcp.Failed("%s. Nothing was fetched.", err), nil
 	}
-	cut, err := patient(&q, call.Patience)
-	if err != nil {
-		return mcp.Failed("%s. Nothing was fetched.", err), nil
-	}
+	cut := patient(&q, call.Patience)
 	p := &stages{tell: call.Progress}
 	q.Progress = p.at
 	res, err := t.backends.Reader.Read(ctx, call.Grant, q)
 	switch {
 	case err != nil:
-		return t.unread(ctx, call, err, cut)
+		return t.unread(ctx, call, err, cut.timeout)
 	case res.Stop != nil:
 		return led(res), nil
 	case res.Image != nil:

@@ -35,6 +35,7 @@ var _ = addCase("ReadDocs", toolCase{
 type library struct {
 	*fetchtest.Net
 	server *mcp.Server
+	docs   *docs
 	fake   *browsertest.Fake
 }
 
@@ -74,7 +75,8 @@ func (l *library) open(t testing.TB, b reader.Browser, patience time.Duration) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { l.server.Shutdown(context.Background()) })
-	addDocs(l.server, &docs{Backends{Reader: r}, &images{maker: picture.New(1)}})
+	l.docs = &docs{Backends{Reader: r}, &images{maker: picture.New(1)}}
+	addDocs(l.server, l.docs)
 }
 
 // call makes one call in this process.

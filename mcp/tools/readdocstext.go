@@ -73,9 +73,8 @@ type docsRedirect struct {
 	Why    string `json:"why"`
 }
 
-// shown returns the result for one part of a page. cut is a note that the call had less
-// time than it asked for; empty if it had enough.
-func (t *docs) shown(res *reader.Result, part page.Part, cut string) *mcp.Result {
+// shown returns the result for one part of a page, for a call that had less time by cut.
+func (t *docs) shown(res *reader.Result, part page.Part, cut cut) *mcp.Result {
 	p := res.Page
 	out := docsOutput{
 		docsPage: docsPage{
@@ -118,9 +117,12 @@ func (t *docs) shown(res *reader.Result, part page.Part, cut string) *mcp.Result
 	}
 	if res.Partial != "" {
 		x.note("this is only a part of the page: " + res.Partial)
-		if cut != "" {
-			x.note(cut)
+		if cut.timeout != "" {
+			x.note(cut.timeout)
 		}
+	}
+	if cut.wait != "" && res.Rendered == reader.Chrome && !res.Cached {
+		x.note(cut.wait)
 	}
 	x.body(page.Untrusted(words.b.String(), res.URL))
 	x.note(part.More())
@@ -177,8 +179,8 @@ func led(res *reader.Result) *mcp.Result {
 
 const nothingFetched = "Nothing was fetched."
 
-// unread returns the result for a page that could not be read. cut means the same as for
-// shown.
+// unread returns the result for a page that could not be read. cut is a note that the call
+// had less time than it asked for; empty if it had that time.
 func (t *docs) unread(ctx context.Context, call mcp.Call, err error, cut string) (*mcp.Result, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)

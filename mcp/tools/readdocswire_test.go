@@ -210,6 +210,7 @@ func TestDocsPatience(t *testing.T) {
 	const patience = 2500 * time.Millisecond
 	l := &library{Net: fetchtest.New(t), fake: &browsertest.Fake{}}
 	l.open(t, l.fake, patience)
+	l.fake.Pages = map[string]*browser.Loaded{"http://a.example/article": {HTML: article, Status: 200}}
 	l.Serve(t, "a.example", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/html")
 		switch r.URL.Path {
@@ -229,10 +230,10 @@ func TestDocsPatience(t *testing.T) {
 		want   []string
 	}{
 		{map[string]any{"url": "http://a.example/article", "timeout_ms": 120000}, false, []string{"Hello"}},
-		{map[string]any{"url": "http://a.example/stream", "timeout_ms": 120000}, false, []string{"Words that came.", "only a part of the page: the time was up", "this client waits 2.5s for an answer, so timeout_ms was cut to 1500"}},
+		{map[string]any{"url": "http://a.example/stream", "timeout_ms": 120000}, false, []string{"Words that came.", "only a part of the page: the time was up", "2.5s were left of the time that this client waits for an answer, so timeout_ms was cut to 1500"}},
 		{map[string]any{"url": "http://a.example/silent"}, true, []string{"did not answer before the time was up", "timeout_ms was cut to 1500"}},
 		{map[string]any{"url": "http://a.example/silent", "timeout_ms": 500}, true, []string{"try again with a larger timeout_ms"}},
-		{map[string]any{"url": "http://a.example/article", "wait_ms": 60000}, true, []string{"wait_ms: got 60000, and this client waits 2.5s for an answer; want at most 500. Nothing was fetched."}},
+		{map[string]any{"url": "http://a.example/article", "wait_ms": 60000}, false, []string{"Hello", "2.5s were left of the time that this client waits for an answer, so wait_ms was cut to 750"}},
 		{map[string]any{"url": "http://a.example/article", "wait_ms": 3000, "timeout_ms": 2000}, true, []string{"wait_ms: got 3000, want less than timeout_ms, which is 2000"}},
 	} {
 		text, _, failed := readPart(t, client, tt.args)
@@ -250,11 +251,51 @@ func TestDocsPatience(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if note, err := patient(&q, 0); err != nil || note != "" || q.Timeout != 70*time.Second {
-		t.Errorf("got %v, %q, %v", err, note, q.Timeout)
+	for _, enough := range []time.Duration{0, 90 * time.Second} {
+		if c := patient(&q, enough); c != (cut{}) || q.Timeout != 70*time.Second || q.MostWait != 0 {
+			t.Errorf("%v: got %+v, %v, %v", enough, c, q.Timeout, q.MostWait)
+		}
 	}
-	if note, err := patient(&q, 90*time.Second); err != nil || note != "" || q.Timeout != 70*time.Second {
-		t.Errorf("got %v, %q, %v", err, note, q.Timeout)
+}
+
+// A call whose client has used its patience for a person or a hook is not refused: the page
+// is given less time, and the result says so. The parts of the page fit together although
+// the time that is left differs from call to call.
+func TestDocsAfterAPerson(t *testing.T) {
+	l := newLibrary(t)
+	const url = "http://a.example/"
+	l.Serve(t, "a.example", serving("text/html", article))
+	l.fake.Pages = map[string]*browser.Loaded{url: {HTML: article, Status: 200}}
+	grant := fetchtest.Grant(t, libraryPolicy, "local", url)
+	loads := 0
+	for _, tt := range []struct {
+		left, wait time.Duration
+		offset     int64
+		note       string
+	}{
+		{27 * time.Second, 16 * time.Second, 0, "27s were left of the time that this client waits for an answer, so wait_ms was cut to 16000"},
+		{45 * time.Second, 30 * time.Second, 0, ""}, // a page that was given less time is not used again
+		{5 * time.Second, 0, 10, ""},                // the next part of the page, which is kept
+		{45 * time.Second, 0, 0, ""},
+	} {
+		call := mcp.Call{Grant: grant, Patience: tt.left, Progress: func(float64, float64, string) {}}
+		r, err := l.docs.read(t.Context(), call, docsInput{URL: url, WaitMS: new(int64(30_000)), Offset: &tt.offset})
+		if err != nil || r.IsError || !strings.Contains(words(r), "And an end.") || strings.Contains(words(r), "wait_ms") != (tt.note != "") || !strings.Contains(words(r), tt.note) {
+			t.Fatalf("%v left: got %v, %s; want the note %q", tt.left, err, words(r), tt.note)
+		}
+		all := l.fake.Requests()
+		if tt.wait > 0 {
+			loads++
+		}
+		if len(all) != loads || tt.wait > 0 && all[loads-1].Wait != tt.wait {
+			t.Errorf("%v left: the browser got %+v, want %d requests, the last with a wait of %v", tt.left, all, loads, tt.wait)
+		}
+	}
+	for left, want := range map[time.Duration]time.Duration{5 * time.Second: 2 * time.Second, time.Second + time.Millisecond: 500 * time.Microsecond} {
+		q := reader.Query{Wait: 30 * time.Second, Timeout: 40 * time.Second}
+		if patient(&q, left); q.MostWait != want || q.Wait != 30*time.Second {
+			t.Errorf("%v left: got a wait of at most %v, want %v", left, q.MostWait, want)
+		}
 	}
 }
 
