@@ -34,6 +34,7 @@ type pageKey struct {
 	tenant, profile string
 	egress          *policies.Egress
 	query           string
+	picture         bool // whether a picture was asked for; the page may then have another text
 }
 
 type keptPage struct {
@@ -46,7 +47,7 @@ type keptPage struct {
 
 func newPages() *pages { return &pages{all: make(map[pageKey]*list.Element), order: list.New()} }
 
-// keyOf returns the key of a query. Picture, Continue and the fields that only bound the
+// keyOf returns the key of a query. Continue and the fields that only bound the
 // query, such as MostWait, are not part of it.
 func keyOf(g policies.Grant, q Query) pageKey {
 	r := g.Reading()
@@ -55,7 +56,7 @@ func keyOf(g policies.Grant, q Query) pageKey {
 	for _, name := range slices.Sorted(maps.Keys(q.Headers)) {
 		fmt.Fprintf(&b, " %q=%q", name, q.Headers[name])
 	}
-	return pageKey{g.Tenant(), g.Profile(), g.Egress(), b.String()}
+	return pageKey{g.Tenant(), g.Profile(), g.Egress(), b.String(), q.Picture}
 }
 
 // get returns a page that was kept, or nil.

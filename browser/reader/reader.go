@@ -127,7 +127,7 @@ func (r *Reader) Read(ctx context.Context, g policies.Grant, q Query) (*Result, 
 	}
 	q.Progress("queued")
 	k := keyOf(g, q)
-	if kept := r.pages.get(k, q.Continue, time.Now()); kept != nil && (q.Continue || !q.Picture) && stillAllowed(g, q.URL, kept) {
+	if kept := r.kept(k, q.Continue); kept != nil && stillAllowed(g, q.URL, kept) {
 		again := *kept
 		again.Cached = true
 		if q.Picture {
@@ -153,8 +153,35 @@ func (r *Reader) Read(ctx context.Context, g policies.Grant, q Query) (*Result, 
 		kept := *res
 		kept.Picture = nil // a call that reads on does not get it again
 		r.pages.put(k, &kept, keep && !q.Picture && q.wait() == q.Wait, time.Now())
+		if q.Picture && r.differs(k, res.Page) {
+			res.Notes = append(res.Notes, "The page was read before, with another text. To read on in the text of this result, ask for a picture again; a call without one reads on in the earlier text.")
+		}
 	}
 	return res, nil
+}
+
+// kept returns the page that a call gets without reading it, or nil. A call that reads on
+// gets the page of the calls that, like it, asked for a picture or did not; without such a
+// page, it gets the other one.
+func (r *Reader) kept(k pageKey, reads bool) *Result {
+	if k.picture && !reads {
+		return nil
+	}
+	now := time.Now()
+	kept := r.pages.get(k, reads, now)
+	if kept == nil && reads {
+		k.picture = !k.picture
+		kept = r.pages.get(k, true, now)
+	}
+	return kept
+}
+
+// differs reports whether the page of a call with a picture has another text than the page
+// that is kept for calls without one.
+func (r *Reader) differs(k pageKey, p *page.Page) bool {
+	k.picture = false
+	plain := r.pages.get(k, true, time.Now())
+	return plain != nil && plain.Page.Content != p.Content
 }
 
 // wait returns the time that a page is given after it has loaded.

@@ -242,7 +242,8 @@ func TestKeptPages(t *testing.T) {
 }
 
 // TestPictureOfAKeptPage checks that a call that asks for a picture gets one, although the
-// page was read before, and that the other parts of the page are of the same reading.
+// page was read before, and that the other parts of a page are of the same reading as the
+// first, with or without a picture.
 func TestPictureOfAKeptPage(t *testing.T) {
 	r := newRig(t, true)
 	r.Serve(t, "a.example", page(full))
@@ -253,27 +254,30 @@ func TestPictureOfAKeptPage(t *testing.T) {
 		rendered string
 		picture  bool
 		cached   bool
-		note     bool
+		note     string // a part of the notes; empty if there is none
 	}{
-		{q: reader.Query{}, rendered: reader.Static},
+		{q: reader.Query{Picture: true}, rendered: reader.Chrome, picture: true},
+		{q: reader.Query{Continue: true}, rendered: reader.Chrome, cached: true}, // no other text was read
+		{q: reader.Query{}, rendered: reader.Static, cached: true},               // fetched before
 		{q: reader.Query{}, rendered: reader.Static, cached: true},
-		{q: reader.Query{Picture: true}, rendered: reader.Chrome, picture: true},
-		{q: reader.Query{Picture: true, Continue: true}, rendered: reader.Chrome, cached: true, note: true},
-		{q: reader.Query{Continue: true}, rendered: reader.Chrome, cached: true},
-		{q: reader.Query{Picture: true}, rendered: reader.Chrome, picture: true},
-		{q: reader.Query{}, rendered: reader.Static, cached: true}, // fetched before
+		{q: reader.Query{Continue: true}, rendered: reader.Static, cached: true},
+		{q: reader.Query{Picture: true}, rendered: reader.Chrome, picture: true, note: "with another text"},
+		{q: reader.Query{Picture: true, Continue: true}, rendered: reader.Chrome, cached: true, note: "first part"},
+		{q: reader.Query{Continue: true}, rendered: reader.Static, cached: true},
+		{q: reader.Query{Picture: true}, rendered: reader.Chrome, picture: true, note: "with another text"},
+		{q: reader.Query{}, rendered: reader.Static, cached: true},
 	} {
 		step.q.URL = "http://a.example/"
 		res, err := r.r.Read(t.Context(), g, step.q)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if res.Rendered != step.rendered || (res.Picture != nil) != step.picture || res.Cached != step.cached || strings.Contains(strings.Join(res.Notes, " "), "first part") != step.note {
+		if res.Rendered != step.rendered || (res.Picture != nil) != step.picture || res.Cached != step.cached || (len(res.Notes) > 0) != (step.note != "") || !strings.Contains(strings.Join(res.Notes, " "), step.note) {
 			t.Errorf("step %d: got %s, a picture of %d bytes, cached %v, notes %q", i, res.Rendered, len(res.Picture), res.Cached, res.Notes)
 		}
 	}
-	if n := len(r.fake.Requests()); n != 2 {
-		t.Errorf("the browser loaded %d pages, want 2", n)
+	if n := len(r.fake.Requests()); n != 3 {
+		t.Errorf("the browser loaded %d pages, want 3", n)
 	}
 }
 
