@@ -58,16 +58,19 @@ const saveTime = time.Minute
 const (
 	exitExists = 5 // the path exists
 	exitUnfit  = 6 // the file was created, could not be written to its end, and was removed
+	exitShut   = 7 // no file can be created, or the existing file cannot be replaced; nothing stays
 	saveInto   = `umask 022; d=$1 f=$2
 [ "$d" = /workspace/downloads ] && mkdir -p -- "$d"
 cd -P -- "$d" 2>/dev/null || { echo "the directory $d does not exist" >&2; exit 3; }
 [ "$(pwd -P)" = "$d" ] || { echo "the path of the directory $d contains a symbolic link" >&2; exit 4; }
 `
 	saveNew = `[ ! -e "./$f" ] && [ ! -L "./$f" ] || { echo "the file already exists" >&2; exit 5; }
-dd if=/dev/null of="./$f" conv=excl oflag=nofollow status=none || exit 5
+dd if=/dev/null of="./$f" conv=excl oflag=nofollow status=none || exit 7
 { dd of="./$f" conv=nocreat oflag=nofollow bs=64k status=none && [ "$(stat -c %s -- "./$f")" = "$4" ]; } || { rm -f -- "./$f"; exit 6; }`
 	saveOver = `[ ! -L "./$f" ] && { [ ! -e "./$f" ] || [ -f "./$f" ]; } || { echo "the path exists and is not a regular file" >&2; exit 5; }
-t=".$3.part"; dd of="./$t" conv=excl oflag=nofollow bs=64k status=none && [ "$(stat -c %s -- "./$t")" = "$4" ] && mv -T -- "./$t" "./$f" || { rm -f -- "./$t"; exit 6; }`
+t=".$3.part"; dd if=/dev/null of="./$t" conv=excl oflag=nofollow status=none || exit 7
+{ dd of="./$t" conv=nocreat oflag=nofollow bs=64k status=none && [ "$(stat -c %s -- "./$t")" = "$4" ]; } || { rm -f -- "./$t"; exit 6; }
+mv -T -- "./$t" "./$f" || { rm -f -- "./$t"; exit 7; }`
 )
 
 // save writes a file of the browser to a place where commands see it. A command in the
@@ -110,7 +113,7 @@ func (b *browsers) save(ctx context.Context, call mcp.Call, name string, over bo
 		return fmt.Errorf("%s: %s; nothing was written; name another path, or set clear to true to overwrite a file", shown, why)
 	case r.Code == exitUnfit:
 		return fmt.Errorf("%s: %s; the file could not be written to its end, and no part of it was kept; see with Bash (df) whether there is room", shown, cmp.Or(why, "fewer bytes came than the file has"))
-	case r.Code != 0:
+	case r.Code != 0: // exitShut, and a directory or path that is not suitable
 		return fmt.Errorf("%s: %s; nothing was written; name another path", shown, why)
 	}
 	return nil

@@ -8,8 +8,10 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"belljar.dev/browser/act"
+	"belljar.dev/internal/testenv"
 	"belljar.dev/policies"
 )
 
@@ -30,7 +32,7 @@ type carrier struct {
 	given []string // name and content of each file that the page got
 	on    string   // address of the page with the field
 	shown string   // name of the field on the page
-	// beforeRead is called before the content of an upload is read; it may be nil.
+	// beforeRead is called before the content of a file is read; it may be nil.
 	beforeRead func()
 	last       *act.File // file of the last upload
 	short      bool      // a download has fewer bytes than its size says
@@ -65,9 +67,24 @@ func (c *carrier) Do(_ context.Context, _ *act.Prepared, s act.Step) (*act.Outco
 		if c.short {
 			text = "new"
 		}
-		return &act.Outcome{Tab: "t1", File: &act.File{Name: "a", Size: 8, Content: io.NopCloser(strings.NewReader(text))}}, nil
+		content := io.NopCloser(&hooked{Reader: strings.NewReader(text), before: c.beforeRead})
+		return &act.Outcome{Tab: "t1", File: &act.File{Name: "a", Size: 8, Content: content}}, nil
 	}
 	return &act.Outcome{Tab: "t1", Line: "open"}, nil
+}
+
+// hooked is a reader that calls before, if it is not nil, before the first bytes are read.
+type hooked struct {
+	io.Reader
+	before func()
+}
+
+func (h *hooked) Read(p []byte) (int, error) {
+	if h.before != nil {
+		h.before()
+		h.before = nil
+	}
+	return h.Reader.Read(p)
 }
 
 // openCarrier opens a session with a page, and the box from which the page gets files.
@@ -178,8 +195,44 @@ func TestBrowserKeepsNoPartOfAFile(t *testing.T) {
 			t.Errorf("%s: %s", step, got)
 		}
 	}
-	if text, _ := b.run("echo *; cat old"); !strings.HasPrefix(text, "old\n") || strings.Count(text, "old") != 2 {
-		t.Errorf("the workspace has %s", text)
+	var names []string
+	entries, err := os.ReadDir(b.workspace) // also names that begin with a dot, as the part of a file does
+	for _, e := range entries {
+		if strings.HasSuffix(e.Name(), ".part") || !strings.HasPrefix(e.Name(), ".") {
+			names = append(names, e.Name())
+		}
+	}
+	if text, err2 := os.ReadFile(filepath.Join(b.workspace, "old")); err != nil || err2 != nil || string(text) != "old\n" || len(names) != 1 {
+		t.Errorf("the workspace has %q, and old is %q (%v, %v)", names, text, err, err2)
+	}
+}
+
+// A path that cannot be written is not reported as a full disk, and the error does not advise
+// to overwrite a file that does not exist.
+func TestBrowserSavesNothingWhereNothingFits(t *testing.T) {
+	b, c, use := openCarrier(t, strings.Replace(carrying, `"/tmp/**"`, `"/usr/**"`, 1))
+	parts := func() []string {
+		all, _ := filepath.Glob(filepath.Join(b.workspace, ".*.part"))
+		return all
+	}
+	for _, step := range []string{`"path":"/usr/x.csv"`, `"path":"/usr/x.csv","clear":true`, `"path":"/workspace/raced","clear":true`} {
+		if strings.Contains(step, "raced") { // a directory of this name appears while the file is written
+			c.beforeRead = func() {
+				if !testenv.Until(10*time.Second*testenv.Patience(t), func() bool { return len(parts()) > 0 }) {
+					t.Error("no file was created")
+				}
+				if err := os.Mkdir(filepath.Join(b.workspace, "raced"), 0o755); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+		got := use(`{"do":"save","download":"d1",` + step + `}`)
+		if strings.Contains(got, "saved ") || !strings.Contains(got, "nothing was written; name another path") || strings.Contains(got, "(df)") || strings.Contains(got, "clear") {
+			t.Errorf("%s: %s", step, got)
+		}
+	}
+	if all := parts(); len(all) > 0 {
+		t.Errorf("the workspace has %q", all)
 	}
 }
 
