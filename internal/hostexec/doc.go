@@ -12,8 +12,8 @@
 //   - the directory is named, and lies in no place that a box can write;
 //   - the environment is built from a list of names ([Passed]), and a value that
 //     names such a place is refused, as are arguments that do, wherever in the value
-//     or argument the path begins ([Boxes.CheckVariable]); so is an address of a message
-//     bus that starts a program;
+//     or argument the path begins ([Boxes.CheckVariable]); an address of a message bus
+//     that may start a program is left out;
 //   - the program is found once on a PATH without empty and relative entries and
 //     without such places, and no link on the way to it lies in one, nor does the
 //     interpreter that the first line of a script names;

@@ -88,14 +88,15 @@ func (b Boxes) CheckVariable(name, value, dir string) error {
 	return nil
 }
 
-// plainBus returns the addresses of a message bus without escapes. It returns an error if an
-// address does not only name a place: unixexec: and autolaunch: start a program (D-Bus
-// specification, "Server Addresses").
+// plainBus returns the addresses of a message bus without escapes. It returns an error if
+// the kind of an address is not known to only name a place: unixexec: and autolaunch: start
+// a program (D-Bus specification, "Server Addresses"). A text without a colon is not an
+// address, and no library starts anything for it; /dev/null and "disabled:" are common
+// values that keep programs from the bus.
 func plainBus(addresses string) (string, error) {
 	for address := range strings.SplitSeq(addresses, ";") {
-		switch kind, _, _ := strings.Cut(address, ":"); kind {
-		case "", "unix", "tcp", "nonce-tcp":
-		default:
+		kind, _, named := strings.Cut(address, ":")
+		if named && !slices.Contains([]string{"", "unix", "tcp", "nonce-tcp", "disabled"}, kind) {
 			return "", fmt.Errorf("an address begins with %q; want one with unix:, tcp: or nonce-tcp: at its beginning", kind+":")
 		}
 	}
@@ -109,7 +110,8 @@ func plainBus(addresses string) (string, error) {
 // Environ returns the environment of a program that runs in dir: the variables of inherited
 // that are in [Passed] or in also, and variables that stop Python and git from looking for
 // code in a place that a box can write. It fails if [Boxes.CheckVariable] does for one of
-// them.
+// them. The address of a message bus that may start a program is left out instead: few
+// programs need the bus.
 func (b Boxes) Environ(inherited, also []string, dir string) ([]string, error) {
 	for _, name := range also {
 		if err := CheckPass(name); err != nil {
@@ -126,6 +128,10 @@ func (b Boxes) Environ(inherited, also []string, dir string) ([]string, error) {
 			continue
 		case !passes(name, also):
 			continue
+		case name == busAddress:
+			if _, err := plainBus(value); err != nil {
+				continue
+			}
 		}
 		if err := b.CheckVariable(name, value, dir); err != nil {
 			return nil, err
