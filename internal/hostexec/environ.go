@@ -63,8 +63,10 @@ const busAddress = "DBUS_SESSION_BUS_ADDRESS"
 
 // CheckVariable returns an error if the value of a variable names a place that a box can
 // write, for example a HOME in the workspace, from which every program reads its
-// configuration. It finds a place in a list, after a scheme such as FILE:, and as a relative
-// path with a slash, which begins in dir. The value of PATH is not checked, because
+// configuration. It finds a place in a list, and after a scheme such as FILE:. A relative
+// path begins in dir. Without ./ or ../ at its beginning, a text counts as a relative path
+// only in a variable whose name says that it contains paths; elsewhere it is the name of
+// something else, such as owner/name. The value of PATH is not checked, because
 // [Boxes.Environ] removes such places from it.
 func (b Boxes) CheckVariable(name, value, dir string) error {
 	if name == "PATH" {
@@ -81,12 +83,18 @@ func (b Boxes) CheckVariable(name, value, dir string) error {
 	// After su(1), variables may name places of another user.
 	useless := func(err error) bool { return tooLong(err) || errors.Is(err, fs.ErrPermission) }
 	for _, v := range values {
-		if err := b.checkText(v, dir, -1, useless); err != nil {
+		if err := b.checkText(v, dir, reading{option: -1, plain: !containsPaths().MatchString(name), useless: useless}); err != nil {
 			return fmt.Errorf("the variable %s: %w", name, err)
 		}
 	}
 	return nil
 }
+
+// containsPaths matches the names of variables whose value is a path or a list of paths.
+var containsPaths = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?i)((PATH|FILE|DIR|HOME|ROOT|CONFIG|SOCK|SOCKET|BUNDLE|CERT)S?|DIRECTORY|DIRECTORIES)$|` +
+		`^(SHELL|XAUTHORITY|KRB5CCNAME|DBUS_SESSION_BUS_ADDRESS)$`)
+})
 
 // plainBus returns the addresses of a message bus without escapes. It returns an error if
 // the kind of an address is not known to only name a place: unixexec: and autolaunch: start

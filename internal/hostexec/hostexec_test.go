@@ -296,6 +296,57 @@ func TestBusAddress(t *testing.T) {
 	}
 }
 
+// TestVariablesThatNameNoPlaces checks that words with slashes are not taken for paths in a
+// variable that contains none, even if the workspace has the name of one of the words. Such
+// a path in a variable of paths is refused.
+func TestVariablesThatNameNoPlaces(t *testing.T) {
+	boxes := hostexec.WrittenIn("/app", "/3128")
+	for _, tt := range []struct {
+		name, value string
+		refused     bool
+	}{
+		{"https_proxy", "http://app:3128", false},
+		{"https_proxy", "http://app:3128/", false},
+		{"https_proxy", "http://app/", false},
+		{"all_proxy", "socks5h://me:word@app:3128/app", false},
+		{"no_proxy", "10.0.0.0/8,app/x,app:3128/x", false},
+		{"no_proxy", "10.0.0.0/8,/app/x", true},
+		{"GITHUB_REPOSITORY", "app/server", false},
+		{"OWN_URL", "https://h.example/login?next=/app/home", false},
+		{"OWN_URL", "https://h.example/x,/app/home", true},
+		{"OWN_URL", "postgres://app/db", false},
+		{"OWN_URL", "postgres://app/db?sslrootcert=/app/ca.pem", true},
+		{"OWN_URL", "file://app/x", true},
+		{"OWN_URL", "file:///app/x", true},
+		{"OWN_URL", "a=FILE://app/x", true},
+		{"OWN_URL", "unix://app/sock", true},
+		{"OWN_URL", "sqlite:///app/x.db", true},
+		{"OWN_URL", "//app/x", true},
+		{"OWN_URL", "://app/x", true},
+		{"OWN_NAME", "./app/x", true},
+		{"OWN_NAME", "x:../app/x", true},
+		{"OWN_FILE", "app/x", true},
+		{"OWN_CONFIG", "x:app/x", true},
+		{"OWN_SOCKET", "https://app/x", true},
+	} {
+		_, err := boxes.Environ([]string{tt.name + "=" + tt.value}, []string{"OWN_URL", "OWN_NAME", "OWN_FILE", "OWN_CONFIG", "OWN_SOCKET", "GITHUB_REPOSITORY"}, "/")
+		if (err != nil) != tt.refused {
+			t.Errorf("%s=%s: got %v, want a refusal: %v", tt.name, tt.value, err, tt.refused)
+		}
+	}
+	for _, name := range []string{
+		"HOME", "SHELL", "TMPDIR", "XDG_RUNTIME_DIR", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME", "XAUTHORITY",
+		"SSH_AUTH_SOCK", "GNUPGHOME", "PASSWORD_STORE_DIR", "KRB5CCNAME", "SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS",
+		"CURL_CA_BUNDLE", "REQUESTS_CA_BUNDLE",
+	} {
+		for _, value := range []string{"app/x", "DIR://app/x", "/x:app/x"} {
+			if _, err := boxes.Environ([]string{name + "=" + value}, nil, "/"); err == nil {
+				t.Errorf("%s=%s is passed", name, value)
+			}
+		}
+	}
+}
+
 // TestDescriptors checks that a program gets none of the descriptors with which this
 // process was started. Go would pass them on.
 func TestDescriptors(t *testing.T) {

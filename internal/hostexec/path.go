@@ -121,18 +121,31 @@ func (b Boxes) checkArgument(arg, dir string) error {
 	if strings.HasPrefix(arg, "-") {
 		option = strings.IndexByte(arg, '/')
 	}
-	return b.checkText(arg, dir, option, tooLong)
+	return b.checkText(arg, dir, reading{option: option, useless: tooLong})
+}
+
+// reading says how the paths in a text are found.
+type reading struct {
+	option  int              // a further position at which a path may begin, or -1
+	plain   bool             // addresses are not paths, nor are relative paths without ./ or ../
+	useless func(error) bool // reports whether an error of Check only means that the program cannot open the path
 }
 
 // checkText refuses an argument, or the value of a variable, that names a path which a box
 // can write. The path may be at the beginning of the text, after a parting, or at the
-// position option. A relative path with a slash begins in dir. Other meanings that a program
-// gives to a text are not known here. useless reports whether an error of Check only means
-// that the program cannot open the path.
-func (b Boxes) checkText(text, dir string, option int, useless func(error) bool) error {
+// position of an option. A relative path with a slash begins in dir. Other meanings that a
+// program gives to a text are not known here.
+func (b Boxes) checkText(text, dir string, r reading) error {
+	end := 0 // of the last address
 	for i := range len(text) {
-		if i != option && i > 0 && !strings.ContainsRune(partings, rune(text[i-1])) {
+		if i != r.option && i > 0 && !strings.ContainsRune(partings, rune(text[i-1])) {
 			continue
+		}
+		if r.plain {
+			end = max(end, i+address(text[:i], text[i:]))
+			if i < end || !rooted(text[i:]) {
+				continue
+			}
 		}
 		rest := text[i:]
 		if !strings.Contains(rest, "/") {
@@ -154,12 +167,34 @@ func (b Boxes) checkText(text, dir string, option int, useless func(error) bool)
 			if !strings.Contains(path, "/") {
 				continue
 			}
-			if err := b.Check(from(dir, path)); err != nil && !useless(err) {
+			if err := b.Check(from(dir, path)); err != nil && !r.useless(err) {
 				return err
 			}
 		}
 	}
 	return nil
+}
+
+// rooted reports whether a text begins with a path that no name of anything else looks like.
+func rooted(text string) bool {
+	return strings.HasPrefix(text, "/") || strings.HasPrefix(text, "./") || strings.HasPrefix(text, "../")
+}
+
+// address returns the length of the address at the beginning of a text, which is 0 if the
+// text does not begin with // and a host after a scheme (RFC 3986, section 3.2). An address
+// of the web ends with its URL. Any other ends with the host, since the rest may name a
+// file, for example that of a certificate. After file: and unix:, a path follows.
+func address(before, text string) int {
+	scheme, named := strings.CutSuffix(strings.ToLower(before), ":")
+	scheme = scheme[strings.LastIndexAny(scheme, partings)+1:]
+	host, slashes := strings.CutPrefix(text, "//")
+	switch {
+	case !named || scheme == "" || !slashes || strings.HasPrefix(host, "/"), scheme == "file", strings.HasPrefix(scheme, "unix"):
+		return 0
+	case slices.Contains([]string{"http", "https", "ws", "wss"}, scheme):
+		return len("//") + len(upTo(host, " \t\n,;'\"`<>|"))
+	}
+	return len("//") + len(upTo(host, "/?# \t\n,;'\"`<>|"))
 }
 
 // tooLong reports whether a text is too long to name a file.
