@@ -18,10 +18,7 @@ func (w *ways) handle(mux *http.ServeMux, place string) {
 	asked := func(ctx context.Context, all bool) ([]question.Asked, error) { return w.listQuestions(ctx, all, nil) }
 	handleDesk(mux, "/questions", asked, w.question, briefly)
 	handleDesk(mux, "/approvals", w.listApprovals, w.approval, func(list []approval.Approval) any {
-		for i := range list {
-			list[i] = listed(list[i])
-		}
-		return control.Approvals{Place: place, Places: w.places.workspaces(), All: list}
+		return control.Approvals{Place: place, Places: w.places.workspaces(), All: listed(list)}
 	})
 	mux.HandleFunc("POST /questions/{id}/answer", w.answerQuestion)
 	mux.HandleFunc("POST /approvals/{id}/answer", func(rw http.ResponseWriter, r *http.Request) {
@@ -86,23 +83,50 @@ func (w *ways) settle(ctx context.Context, id string, does question.Reply) (ques
 	return at.questions.Answer(ctx, id, does)
 }
 
-// maxListedLine is the most characters of a line of an approval in a list. A list has up to
-// 200 approvals with six lines each, and JSON may need six bytes for a character.
+// maxListedLine is the most characters of a line of an approval in a list.
 const maxListedLine = 100
 
-// listed returns an approval with lines that are cut, so that a list of approvals fits into
-// an answer.
-func listed(a approval.Approval) approval.Approval {
+// maxList is the most bytes of a list of approvals. It leaves some of an answer for the
+// places of the server.
+const maxList = 900 << 10
+
+// listed returns approvals with texts that are cut, so that a list of approvals fits into an
+// answer. They are cut more if the list does not fit otherwise: JSON may need six bytes for
+// a character, and a list can have 200 approvals.
+func listed(list []approval.Approval) []approval.Approval {
+	for most := maxListedLine; ; most /= 2 {
+		short := make([]approval.Approval, len(list))
+		for i, a := range list {
+			short[i] = shortened(a, most)
+		}
+		text, err := json.Marshal(short)
+		if err != nil || len(text) <= maxList || most < 10 {
+			return short
+		}
+	}
+}
+
+// shortened returns an approval with the first lines of what it shows and of its plan, each
+// with at most some characters. Its other texts have at most twice as many, so that the name
+// of a person is whole.
+func shortened(a approval.Approval, most int) approval.Approval {
 	a = a.Brief()
-	for _, lines := range []*[]string{&a.Shown.Commands, &a.Shown.Args} {
+	a.Commands = a.Commands[:min(len(a.Commands), maxListedPatterns)]
+	for _, lines := range []*[]string{&a.Shown.Commands, &a.Shown.Args, &a.Commands} {
 		cut := make([]string, len(*lines)) // the lines belong to the desk
 		for i, line := range *lines {
-			cut[i] = policies.Clip(line, maxListedLine)
+			cut[i] = policies.Clip(line, most)
 		}
 		*lines = cut
 	}
+	for _, text := range []*string{&a.Reason, &a.Principal, &a.By, &a.Via, &a.Note} {
+		*text = policies.Clip(*text, 2*most)
+	}
 	return a
 }
+
+// maxListedPatterns is the most patterns of a plan that a list shows of each approval.
+const maxListedPatterns = 3
 
 // briefly removes the answers and options from a list of questions, and cuts their texts,
 // so that the list fits into an answer.
