@@ -192,10 +192,11 @@ func choose(boxes []control.Box, id string, port uint16) (control.Box, error) {
 		}
 	}
 	switch {
+	// If several boxes have the beginning of a whole id, the id may be that of another one.
+	case len(has) == 1 && (len(named) == 1 || id == control.ShortBox(id)):
+		return has[0], nil
 	case id != "" && len(named) > 1:
 		return control.Box{}, fmt.Errorf("%d boxes have ids that begin with %q", len(named), control.ShortBox(id))
-	case len(has) == 1:
-		return has[0], nil
 	case len(has) > 1:
 		return control.Box{}, fmt.Errorf("%d boxes have port %d; name one with --box (`belljar ports` lists them)", len(has), port)
 	case len(named) == 1:
