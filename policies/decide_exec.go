@@ -13,20 +13,23 @@ import (
 // program that its box is about to start. It judges the words that the program
 // gets: no shell has to interpret them, so nothing is guessed. now is the policy
 // that is in force by now, or nil; if it is a different one, the stricter of the
-// two decides. The Decision never has a Grant.
+// two decides. The Decision never has a Grant. written are directories of the host,
+// without links, that the box can write besides the mounts of its profile: its
+// workspace. If the box sees the host's programs, those in these directories do not
+// count as the system's.
 //
 // Three things differ from the decision about a script. The program may start
 // others, but that raises no doubt, because each of them gets its own decision. A
 // program that only starts others (timeout, xargs, sh -c) is allowed together
 // with them if no rule speaks about it. And if a person has said yes to the call,
 // that yes answers a question about the program too.
-func (g Grant) DecideExec(now *Policy, e Exec) Decision {
+func (g Grant) DecideExec(now *Policy, e Exec, written ...string) Decision {
 	if g.policy == nil || g.call == nil || g.IsZero() {
 		return Decision{Rule: ruleDefault, Part: Clip(e.text(), maxPart), Reason: "The call has no grant.", Instead: "Repeat the call."}
 	}
-	d := g.decideBy(g.policy, e)
+	d := g.decideBy(g.policy, e, written)
 	if now != nil && now.hash != g.policy.hash && d.Verdict != Deny {
-		if later := g.decideBy(now, e); later.Verdict <= d.Verdict {
+		if later := g.decideBy(now, e, written); later.Verdict <= d.Verdict {
 			d = later
 		}
 	}
@@ -39,11 +42,11 @@ func (g Grant) DecideExec(now *Policy, e Exec) Decision {
 // (busybox), the name of the file that a link leads to, and the program that is
 // started in its place. A rule about one of these names counts if it is
 // stricter. The default is applied only to the file.
-func (g Grant) decideBy(p *Policy, e Exec) Decision {
-	d := g.ask(p, e)
+func (g Grant) decideBy(p *Policy, e Exec, written []string) Decision {
+	d := g.ask(p, e, written)
 	stricter := func(e Exec) {
 		if d.Verdict != Deny {
-			if as := g.ask(p, e); as.Verdict < d.Verdict && as.Rule != ruleDefault {
+			if as := g.ask(p, e, written); as.Verdict < d.Verdict && as.Rule != ruleDefault {
 				d = as
 			}
 		}
@@ -64,8 +67,8 @@ func (g Grant) decideBy(p *Policy, e Exec) Decision {
 }
 
 // ask asks one policy about a program under one name.
-func (g Grant) ask(p *Policy, e Exec) Decision {
-	e.written = g.writes(e.Path) || e.Target != "" && g.writes(e.Target)
+func (g Grant) ask(p *Policy, e Exec, written []string) Decision {
+	e.written = g.writes(e.Path, written) || e.Target != "" && g.writes(e.Target, written)
 	f := *g.call
 	f.Exec = &e
 	d := p.Decide(f)
@@ -88,9 +91,10 @@ func (g Grant) ask(p *Policy, e Exec) Decision {
 	return d
 }
 
-// writes reports whether a mount of the profile lets the box write a file. On most hosts
-// /bin and /sbin are those of /usr.
-func (g profileGrant) writes(name string) bool {
+// writes reports whether a mount of the profile lets the box write a file, or the file is in
+// one of the host's directories in written, which the box sees with the host's programs. On
+// most hosts /bin and /sbin are those of /usr.
+func (g profileGrant) writes(name string, written []string) bool {
 	merged := func(p string) string {
 		if first, _, _ := strings.Cut(p[min(1, len(p)):], "/"); first == "bin" || first == "sbin" {
 			return "/usr" + p
@@ -101,7 +105,7 @@ func (g profileGrant) writes(name string) bool {
 	holds := func(dir string) bool {
 		return strings.HasPrefix(name, strings.TrimSuffix(merged(dir), "/")+"/") || name == merged(dir)
 	}
-	return slices.ContainsFunc(g.mounts, func(m Mount) bool {
+	return g.system && slices.ContainsFunc(written, holds) || slices.ContainsFunc(g.mounts, func(m Mount) bool {
 		return m.Writable && (holds(m.Target) || g.system && holds(m.Source))
 	})
 }

@@ -134,6 +134,15 @@ rules:
 	if d := bin.DecideExec(nil, policies.Exec{Path: "/bin/git", Argv: []string{"git"}}); d.Verdict != policies.Deny {
 		t.Errorf("/bin/git where the box writes /usr/bin: %v by %s", d.Verdict, d.Rule)
 	}
+	// The workspace may lie among the host's programs.
+	for name, want := range map[string]policies.Verdict{"/usr/src/app/git": policies.Deny, "/usr/src/apps/git": policies.Allow} {
+		if d := g.DecideExec(nil, policies.Exec{Path: name, Argv: []string{"git"}}, "/usr/src/app"); d.Verdict != want {
+			t.Errorf("%s with the workspace /usr/src/app: got %v by %s, want %v", name, d.Verdict, d.Rule, want)
+		}
+	}
+	if d := g.DecideExec(nil, policies.Exec{Path: "/usr/bin/true", Target: "/usr/src/app/true", Argv: []string{"true"}}, "/usr/src/app"); d.Verdict != policies.Deny {
+		t.Errorf("a link to a file of the workspace: %v by %s", d.Verdict, d.Rule)
+	}
 }
 
 // A policy that was loaded after the call began decides as well.

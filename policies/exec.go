@@ -41,14 +41,15 @@ type Exec struct {
 	Cut    bool     // words are missing in Argv, or a word is cut
 	Then   *Exec    // program that is started instead: the interpreter of a script, or the program that a loader gets
 
-	written bool // the profile lets the box write the file
+	written bool // the box can write the file: by its profile, or because it is in the workspace
 }
 
 // ofSystem reports whether the program is one of the system's that the box cannot write.
 func (e Exec) ofSystem() bool { return OfSystem(e.Path) && !e.written }
 
 // OfSystem reports whether a program is in a directory of the system's programs, of the host
-// or of an image. A box can write there only where its profile mounts something writable.
+// or of an image. A box can write there only where its profile mounts something writable, or
+// where the workspace lies on the host.
 func OfSystem(name string) bool {
 	if path.Clean(name) != name {
 		return false

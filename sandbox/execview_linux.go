@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"runtime"
 	"strconv"
 	"sync"
@@ -41,6 +42,8 @@ type execView struct {
 	ready *rawsys.Readiness // readiness of the listener
 	files *execFiles
 	done  chan struct{}
+
+	written []string // directories of the host that the box can write, without links
 
 	closing atomic.Bool // whether execView itself closes the file
 	mu      sync.Mutex  // held from an answer until it is recorded
@@ -83,13 +86,33 @@ func (s *Supervisor) newExecView(b *Box) (*execView, error) {
 		s.cfg.Log.Warn("what commands start is not seen", "box", b.id, "profile", b.grant.Profile(), "err", err)
 		return nil, nil //nolint:nilnil // documented
 	}
-	v := &execView{box: b, mode: mode}
+	v := &execView{box: b, mode: mode, written: writtenBy(b.grant, b.home.dir)}
 	var mark [8]byte
 	for v.ours == 0 {
 		_, _ = rand.Read(mark[:]) // Read never fails
 		v.ours = binary.NativeEndian.Uint64(mark[:])
 	}
 	return v, nil
+}
+
+// writtenBy returns the directories of the host, without links, that a box can write: its
+// workspace and the sources of mounts. If they lie in a tree of the system, the box sees what
+// it writes among the system's programs. The workspace counts whatever the grant says of it,
+// since another box may write it.
+func writtenBy(g policies.Grant, workspace string) []string {
+	var dirs []string
+	if workspace != "" {
+		dirs = append(dirs, workspace)
+	}
+	for _, m := range g.Mounts() {
+		if !m.Writable {
+			continue
+		}
+		if dir, err := filepath.EvalSymlinks(m.Source); err == nil && dir != m.Source {
+			dirs = append(dirs, dir) // a grant knows the source by its name in the profile
+		}
+	}
+	return dirs
 }
 
 // refuseExec returns the refusal of a profile that needs more than the host can do.
@@ -297,14 +320,14 @@ func (v *execView) decide(jobs []*Job, call policies.Exec, readErr, fileErr erro
 	}
 	now := v.box.home.holds()
 	if len(jobs) == 0 {
-		return v.box.grant.DecideExec(now, call)
+		return v.box.grant.DecideExec(now, call, v.written...)
 	}
 	strictest := policies.Decision{Verdict: policies.Allow + 1}
 	for i, j := range jobs {
 		if i > 0 && j.grant.SameCall(jobs[i-1].grant) {
 			continue
 		}
-		if d := j.grant.DecideExec(now, call); d.Verdict < strictest.Verdict {
+		if d := j.grant.DecideExec(now, call, v.written...); d.Verdict < strictest.Verdict {
 			strictest = d
 		}
 	}
