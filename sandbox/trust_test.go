@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 
 	"belljar.dev/policies/policytest"
@@ -68,7 +69,7 @@ func TestAuthoritiesOfAnImage(t *testing.T) {
 		// Two links to one file: the authorities are there twice, but the bundle is not copied
 		// to itself.
 		{append(slices.Clip(files[:len(files)-2]), imagetest.File("store/ca.crt", "one\n", 0o644),
-			imagetest.Link("etc/ssl/certs/ca-certificates.crt", "/store/ca.crt"), imagetest.Link("etc/pki/tls/certs/ca-bundle.crt", "/store/ca.crt")), "one\none\n"},
+			imagetest.Link("etc/ssl/certs/ca-certificates.crt", "/store/ca.crt"), imagetest.Link("etc/pki/tls/certs/ca-bundle.crt", "/store/ca.crt")), strings.Repeat("one\n", 2)},
 	} {
 		s, _ := imageWorld(t, imagetest.Runtime{}, imagetest.Tar(t, tt.files...))
 		b, err := s.Open(t.Context(), "box", policytest.GrantProfile(t, "fs: {image: test}\nnet: {mode: proxy, tls: intercept, allow: [{host: allowed.example, ports: [443], methods: [GET]}]}"))
