@@ -13,10 +13,9 @@ import (
 // program that its box is about to start. It judges the words that the program
 // gets: no shell has to interpret them, so nothing is guessed. now is the policy
 // that is in force by now, or nil; if it is a different one, the stricter of the
-// two decides. The Decision never has a Grant. written are directories of the host,
-// without links, that the box can write besides the mounts of its profile: its
-// workspace. If the box sees the host's programs, those in these directories do not
-// count as the system's.
+// two decides. The Decision never has a Grant. written are directories, by the names
+// that the box may see, whose files it can write besides its writable mounts: programs
+// in them do not count as the system's.
 //
 // Three things differ from the decision about a script. The program may start
 // others, but that raises no doubt, because each of them gets its own decision. A
@@ -92,8 +91,7 @@ func (g Grant) ask(p *Policy, e Exec, written []string) Decision {
 }
 
 // writes reports whether a mount of the profile lets the box write a file, or the file is in
-// one of the host's directories in written, which the box sees with the host's programs. On
-// most hosts /bin and /sbin are those of /usr.
+// one of the directories in written. On most hosts /bin and /sbin are those of /usr.
 func (g profileGrant) writes(name string, written []string) bool {
 	merged := func(p string) string {
 		if first, _, _ := strings.Cut(p[min(1, len(p)):], "/"); first == "bin" || first == "sbin" {
@@ -105,7 +103,7 @@ func (g profileGrant) writes(name string, written []string) bool {
 	holds := func(dir string) bool {
 		return strings.HasPrefix(name, strings.TrimSuffix(merged(dir), "/")+"/") || name == merged(dir)
 	}
-	return g.system && slices.ContainsFunc(written, holds) || slices.ContainsFunc(g.mounts, func(m Mount) bool {
+	return slices.ContainsFunc(written, holds) || slices.ContainsFunc(g.mounts, func(m Mount) bool {
 		return m.Writable && (holds(m.Target) || g.system && holds(m.Source))
 	})
 }

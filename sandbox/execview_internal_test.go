@@ -28,23 +28,25 @@ func TestExecWritten(t *testing.T) {
 	g := policytest.GrantFor(t, `version: 1
 defaults: {decision: deny, profile: p}
 profiles:
-  p: {exec: enforce, fs: {system: true, workspace: rw, write: ["`+link+`:/tools"]}}
+  p: {exec: enforce, fs: {system: true, workspace: rw, write: ["`+link+`:/tools"], read: ["/usr/src/app/tools:/usr/local/bin", "/usr/src:/usr/share/src", "`+tools+`/bin:/usr/games", "/usr/srcs:/opt"]}}
 rules:
   - {id: work, match: {command: ["git **", "true"]}, decision: allow}
 `, policies.Facts{Tenant: "t", Tool: "Bash", Command: "true"})
-	if got, want := writtenBy(g, "/usr/src/app"), []string{"/usr/src/app", tools}; !slices.Equal(got, want) {
+	if got, want := writtenBy(g, "/usr/src/app"), slices.Sorted(slices.Values([]string{"/tools", "/usr/games", "/usr/local/bin", "/usr/share/src/app", "/usr/src/app", tools})); !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	v := &execView{box: &Box{grant: g, home: &Workspace{sup: &Supervisor{}, dir: "/usr/src/app"}}}
 	for _, jobs := range [][]*Job{nil, {{grant: g}}} {
-		v.written = nil
-		call := policies.Exec{Path: "/usr/src/app/git", Argv: []string{"git", "status"}}
-		if d := v.decide(jobs, call, nil, nil); d.Verdict != policies.Allow {
-			t.Fatalf("the control: %v by %s", d.Verdict, d.Rule)
-		}
-		v.written = writtenBy(g, v.box.home.dir)
-		if d := v.decide(jobs, call, nil, nil); d.Verdict != policies.Deny {
-			t.Errorf("a program of the workspace: %v by %s", d.Verdict, d.Rule)
+		for _, name := range []string{"/usr/src/app/git", "/usr/local/bin/git", "/usr/share/src/app/git"} {
+			call := policies.Exec{Path: name, Argv: []string{"git", "status"}}
+			v.written = nil
+			if d := v.decide(jobs, call, nil, nil); d.Verdict != policies.Allow {
+				t.Fatalf("the control %s: %v by %s", name, d.Verdict, d.Rule)
+			}
+			v.written = writtenBy(g, v.box.home.dir)
+			if d := v.decide(jobs, call, nil, nil); d.Verdict != policies.Deny {
+				t.Errorf("the program %s of the workspace: %v by %s", name, d.Verdict, d.Rule)
+			}
 		}
 	}
 }

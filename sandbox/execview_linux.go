@@ -10,7 +10,9 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -43,7 +45,7 @@ type execView struct {
 	files *execFiles
 	done  chan struct{}
 
-	written []string // directories of the host that the box can write, without links
+	written []string // of writtenBy
 
 	closing atomic.Bool // whether execView itself closes the file
 	mu      sync.Mutex  // held from an answer until it is recorded
@@ -95,24 +97,39 @@ func (s *Supervisor) newExecView(b *Box) (*execView, error) {
 	return v, nil
 }
 
-// writtenBy returns the directories of the host, without links, that a box can write: its
-// workspace and the sources of mounts. If they lie in a tree of the system, the box sees what
-// it writes among the system's programs. The workspace counts whatever the grant says of it,
+// writtenBy returns the directories whose files a box can write: its workspace and the
+// sources of its writable mounts by their names on the host, without links, under which the
+// box sees them if they lie in a tree of the system, and the places where its mounts, also
+// read-only ones, show the same files. The workspace counts whatever the grant says of it,
 // since another box may write it.
 func writtenBy(g policies.Grant, workspace string) []string {
-	var dirs []string
+	var written []string
 	if workspace != "" {
-		dirs = append(dirs, workspace)
+		written = append(written, workspace)
 	}
-	for _, m := range g.Mounts() {
-		if !m.Writable {
-			continue
+	mounts := g.Mounts()
+	sources := make([]string, len(mounts))
+	for i, m := range mounts {
+		sources[i] = m.Source
+		if real, err := filepath.EvalSymlinks(m.Source); err == nil { // otherwise the box cannot be opened
+			sources[i] = real
 		}
-		if dir, err := filepath.EvalSymlinks(m.Source); err == nil && dir != m.Source {
-			dirs = append(dirs, dir) // a grant knows the source by its name in the profile
+		if m.Writable {
+			written = append(written, sources[i])
 		}
 	}
-	return dirs
+	for _, dir := range slices.Clone(written) {
+		for i, m := range mounts {
+			switch {
+			case inTree(dir, sources[i]):
+				written = append(written, m.Target)
+			case inTree(sources[i], dir):
+				written = append(written, filepath.Join(m.Target, strings.TrimPrefix(dir, sources[i])))
+			}
+		}
+	}
+	slices.Sort(written)
+	return slices.Compact(written)
 }
 
 // refuseExec returns the refusal of a profile that needs more than the host can do.
