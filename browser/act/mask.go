@@ -19,10 +19,13 @@ type masks struct {
 	forms []string          // forms of all secrets, longest first
 	most  int               // bytes that are left out before a cutMark; at least those of the longest form
 	by    map[string]string // text that is written instead of a form, by the form
+
+	spaced bool // whether a secret has a space or a quotation mark
 }
 
 const maxSecret = 256 // bytes of a secret
 
+// add adds a secret, which is not empty.
 func (m *masks) add(name, value string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -42,6 +45,7 @@ func (m *masks) add(name, value string) {
 	}
 	slices.SortFunc(m.forms, func(a, b string) int { return len(b) - len(a) })
 	m.most = (len(m.forms[0]) + 63) / 64 * 64
+	m.spaced = m.spaced || strings.ContainsAny(value, ` "`)
 }
 
 // formsOf returns a value and the forms in which it is written elsewhere.
@@ -159,9 +163,16 @@ func (m *masks) hideReason(text string) string {
 	if !m.any() {
 		return text
 	}
+	m.mu.RLock()
+	most, spaced := m.most, m.spaced
+	m.mu.RUnlock()
 	parts := strings.Split(text, "...")
 	for i, part := range parts[:len(parts)-1] {
-		parts[i] = part[:strings.LastIndexAny(part, " \"")+1]
+		keep := strings.LastIndexAny(part, " \"") + 1
+		if spaced { // a word may be the end of the beginning of a secret
+			keep = min(keep, max(0, len(part)-most))
+		}
+		parts[i] = strings.ToValidUTF8(part[:keep], "")
 	}
 	return m.hide(strings.Join(parts, "…"))
 }

@@ -63,6 +63,16 @@ func TestSecretsAtACut(t *testing.T) {
 	}
 }
 
+// A secret with spaces is left out before a cut too.
+func TestSecretsWithSpaces(t *testing.T) {
+	var m masks
+	m.add("pw", "correct horse battery staple")
+	long := "on " + strings.Repeat("x", 100)
+	if got := m.hideReason(long + " correct horse batt..., by rule x"); strings.Contains(got, "correct") || !strings.HasPrefix(got, "on x") || !strings.HasSuffix(got, "…, by rule x") {
+		t.Errorf("got %q", got)
+	}
+}
+
 // TestACutTellsNothing: how much is left out before a cut is the same for the beginning of a
 // secret and for any other text, so an agent cannot guess a secret letter by letter.
 func TestACutTellsNothing(t *testing.T) {
