@@ -64,7 +64,8 @@ func (d *policyDecoder) audit(n *yaml.Node) Audit {
 	return a
 }
 
-// redact reads what is removed from records.
+// redact reads what is removed from records. The words replace the default, secrets and env:
+// `redact: emails` leaves secrets in the log.
 func (d *policyDecoder) redact(n *yaml.Node, a *Audit) {
 	a.PlainSecrets, a.PlainEnv = true, true
 	words, none := 0, false
@@ -88,8 +89,8 @@ func (d *policyDecoder) redact(n *yaml.Node, a *Audit) {
 	}
 }
 
-// otlp reads where spans go: a collector's URL, or true for the collector that the
-// environment names.
+// otlp reads where spans go: a collector's URL, true for the collector that the environment
+// names, or false for none.
 func (d *policyDecoder) otlp(n *yaml.Node) string {
 	const hint = "write the URL of a collector, for example http://127.0.0.1:4318, or true for the one that the environment names"
 	if n.Kind != yaml.ScalarNode {

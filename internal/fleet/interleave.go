@@ -9,8 +9,8 @@ import (
 
 // Sizes of what one answer writes before another answer of its connection may write, in bytes.
 // HTTP/2 sends the frames of several answers in turn, and a frame contains up to 16 KiB of
-// what one call of Write passed. Small frames cost processor time; a slow connection leaves
-// enough. The front also sends the bodies of requests in parts of slowFrame, over a long or slow
+// what one call of Write passed. Small frames cost processor time. On a slow connection that
+// does not matter, because it carries few frames in a second. The front also sends the bodies of requests in parts of slowFrame, over a long or slow
 // connection.
 const (
 	fastFrame = 8 << 10

@@ -20,7 +20,7 @@ func hint(g policies.Grant, r sandbox.Result, said string) string {
 	}
 	for _, w := range walls {
 		if w.offline && (g.Network() != policies.NetworkNone || len(r.Blocked) > 0) {
-			continue // a box with a network has no such limit, and a result with Blocked names what was refused
+			continue // a box with a network has no such limit, and if Blocked is not empty, the door refused a name, which the result says
 		}
 		if w.protected && (g.Workspace() != policies.AccessWrite || g.Protect().Off) {
 			continue
@@ -114,7 +114,8 @@ var walls = []wall{
 }
 
 // hint returns the text about the limit. For a box without a network it is worded like a
-// refusal of the egress door, which such a box does not have.
+// refusal of the egress door: the door of such a box answers only look-ups of names, so it
+// records no refusal of a connection to an address.
 func (w wall) hint(g policies.Grant) string {
 	if w.offline {
 		return w.says(g)

@@ -125,8 +125,9 @@ func (y *yamlReader) node(is *yaml.Node, end, depth int) *node {
 	return n
 }
 
-// plain reports whether a node has no anchor and no tag and is not an alias. It adds an error
-// for another node: with these, one edit would change places that a person does not see.
+// plain reports whether a node has no anchor and no tag and is not an alias. Otherwise it adds
+// an error. With an anchor and its aliases, one edit changes places that a person does not
+// see; a tag gives a value another type than it seems to have.
 func (y *yamlReader) plain(is *yaml.Node) bool {
 	if is.Kind != yaml.AliasNode && is.Anchor == "" && is.Style&yaml.TaggedStyle == 0 {
 		return true
