@@ -288,15 +288,16 @@ func TestNamesInRefusals(t *testing.T) {
 	other := one("other", "linux")
 	other["annotations"] = map[string]string{"org.opencontainers.image.ref.name": evil}
 	for want, src := range map[string]images.Source{
-		"it contains 2 images (evil":                                 layout("", one(evil, "linux"), one("good", "linux")),
-		"that --ref does not distinguish":                            layout(evil, one(evil, "linux"), other),
-		`no image in it is called "x", only evil`:                    layout("x", one(evil, "linux")),
-		"only for evil":                                              layout("", one("good", evil)),
-		"it contains no image":                                       layout(""),
-		"0 images in it fit (evil":                                   docker("", config, "layer", "x"),
-		"configuration: evil":                                        docker(evil, config, "layer", ""),
-		"layer 1: evil":                                              docker("", config, evil, ""),
-		"the image is for evil":                                      docker("", text(map[string]string{"os": evil}), "layer", ""),
+		"it contains 2 images (evil":              layout("", one(evil, "linux"), one("good", "linux")),
+		"that --ref does not distinguish":         layout(evil, one(evil, "linux"), other),
+		`no image in it is called "x", only evil`: layout("x", one(evil, "linux")),
+		"only for evil":                           layout("", one("good", evil)),
+		"it contains no image":                    layout(""),
+		"0 images in it fit (evil":                docker("", config, "layer", "x"),
+		"configuration: evil":                     docker(evil, config, "layer", ""),
+		"layer 1: evil":                           docker("", config, evil, ""),
+		"the image is for evil":                   docker("", text(map[string]string{"os": evil}), "layer", ""),
+
 		"configuration: evil  [2Jbelljar: all is well: no such file": unpacked,
 	} {
 		s, _ := store(t)
